@@ -36,8 +36,11 @@ def region_table(
     """
     graph, start_label, n_pixels = found.graph, found.start_label, areas.sum()
     chains = getattr(found, "chains", None)  # no tile of a large image has draws of a whole region
-    cohesions = None if chains is None else cohesion(chains.thinned(MAX_DRAWS).labels, regions)
     has_draws = np.isfinite(found.separation).all()
+    cohesions = np.full(areas.size, np.nan)
+    if chains is not None and has_draws:
+        cohesions = cohesion(chains.thinned(MAX_DRAWS).labels, regions)
+        cohesions[np.bincount(regions) == 1] = np.nan  # one site holds together in every draw, whatever is in it
     ends = regions[graph.edges]
     across = ends[:, 0] != ends[:, 1]
     by_length = (graph.length[across], (graph.length * found.separation)[across])
@@ -55,7 +58,7 @@ def region_table(
             "centroid": np.round(centroids[r], 2).tolist(),
             "bbox": boxes[r].tolist(),
             "color": None if rgb is None else "#{:02x}{:02x}{:02x}".format(*rgb[r]),
-            "probability": None if cohesions is None or not has_draws else round(float(cohesions[r]), 6),
+            "probability": round(float(cohesions[r]), 6) if np.isfinite(cohesions[r]) else None,
             "boundary": round(float(outlines[r]), 6) if has_draws and np.isfinite(outlines[r]) else None,
         }
         | ({} if kinds is None else {"kind": start_label + int(kinds[clusters[r]])})

@@ -190,8 +190,8 @@ class Segmentation:
 
         A row has the number of the `region`, its `label`, the `area` in pixels, the `share` of the image, the
         `centroid`, the `bbox` from the first row and column to those after the last, and the mean `color` in sRGB. Its
-        `probability` is how often two of its sites share a cluster, and `boundary` is the mean boundary probability
-        along its outline. Where regions have kinds, its `kind` is counted from `start_label` on.
+        `probability` is how often two of its sites share a cluster, None if it has only one, and `boundary` is the mean
+        boundary probability along its outline. Where regions have kinds, its `kind` is counted from `start_label` on.
         """
         image = self._region_image
         boxes = [[*(side.start for side in box), *(side.stop for side in box)] for box in find_objects(image)]
