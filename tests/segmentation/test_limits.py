@@ -28,7 +28,7 @@ def cells():
 def test_a_measured_image_is_said_to_be_taken_for_one(cells, tmp_path):
     assert cells.preset == ss.Measured() and cells.taken_for == "a measured image (microscopy, raster, scan)"
     reported = (
-        f'Taken for {cells.taken_for}; pass preset="photo" if it is a photograph. These probabilities have not been'
+        f"Taken for {cells.taken_for}; pass preset='photo' if it is a photograph. These probabilities have not been"
     )
     assert reported in cells.verdict and cells.verdict.endswith("except microscope images of cell nuclei.")
     cells.save(tmp_path, ["report.html", "result.json"])
@@ -41,7 +41,9 @@ def test_a_measured_image_is_said_to_be_taken_for_one(cells, tmp_path):
 def test_a_photograph_is_one_that_probabilities_were_validated_for():
     found = ss.segment(PHOTOGRAPH, **FAST)
     assert found.taken_for == "a photograph" == found.at(0.9).taken_for and found.calibrated
-    assert found.verdict.endswith("Taken for a photograph; the probabilities have been validated for such images.")
+    assert found.verdict.endswith(
+        "Taken for a photograph; the probabilities have been validated on everyday photographs."
+    )
     other = ss.segment(PHOTOGRAPH, n_sites=100, **FAST)
     assert "Taken for a photograph. These probabilities have not been validated" in other.verdict
 

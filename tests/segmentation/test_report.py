@@ -74,7 +74,7 @@ def numbers(text):
     [
         (True, True, "good", "The regions and their probabilities have converged."),
         (True, False, "poor", "The regions have converged, but their probabilities have not."),
-        (False, True, "poor", "The probabilities have converged, but the regions have not: several segmentations fit "),
+        (False, True, "poor", "The probabilities have converged, but the regions have not."),
         (False, False, "poor", "Neither the regions nor their probabilities have converged."),
         (None, None, "unknown", "There are too few chains or draws to assess convergence."),
     ],
@@ -101,7 +101,7 @@ def test_each_number_stands_beside_its_meaning(segmented):
 def test_every_boundary_stands_with_its_standard_error(segmented):
     boundary = {"region": 1, "neighbor": 2, "length": 1234, "probability": 0.456, "standard_error": 0.078}
     text = seen(page(segmented, boundaries=[boundary] * 60))
-    assert "1, 2 1,234 0.46 0.078" in text and "and 20 shorter, in result.json" in text
+    assert "1, 2 1,234 0.46 0.078" in text and "and 20 more certain, in result.json" in text
     assert "1, 2 1,234 0.46 - " in seen(page(segmented, boundaries=[{**boundary, "standard_error": None}]))
     assert "Table of boundaries" not in page(segmented, boundaries=[])
 

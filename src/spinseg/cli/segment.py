@@ -39,7 +39,7 @@ from spinseg.segmentation.presets.option import prior_from_text
 from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset
 from spinseg.segmentation.report.index import NAME as INDEX
 from spinseg.segmentation.report.index import write_index
-from spinseg.segmentation.verdict import headline
+from spinseg.segmentation.verdict import headline, kind_note
 
 MAX_VERDICTS = 3  # images that each get a sentence on how far to trust them
 MAX_NAMED = 10  # of those that failed, or came back as one region
@@ -228,7 +228,8 @@ def print_outcomes(outcomes: list[Outcome]) -> None:
         for name, _, found in done:
             is_well, words = headline(found)
             more = with_flags(found["warning"] or "") or ("" if is_well else "The report says what to do.")
-            lines.append((f"{name}: " if len(done) > 1 else "") + f"{words} {more}".rstrip())
+            told = " ".join(part for part in (words, more, with_flags(kind_note(found))) if part)
+            lines.append((f"{name}: " if len(done) > 1 else "") + told)
     if failed := [printable(outcome.source) for outcome in outcomes if outcome.error is not None]:
         lines.append(f"Not segmented: {_some_of(failed)}")
     if n_before := sum(outcome.done_before for outcome in outcomes):

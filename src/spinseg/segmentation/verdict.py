@@ -25,10 +25,7 @@ ONE_START = "All chains started from the same place, so they may have missed oth
 HEADLINES = {
     (True, True): "The {units} and their probabilities have converged.",
     (True, False): "The {units} have converged, but their probabilities have not.",
-    (
-        False,
-        True,
-    ): "The probabilities have converged, but the {units} have not: several segmentations fit about as well.",
+    (False, True): "The probabilities have converged, but the {units} have not.",
     (False, False): "Neither the {units} nor their probabilities have converged.",
 }
 UNKNOWN = "There are too few chains or draws to assess convergence."
@@ -46,6 +43,13 @@ def headline(found: dict[str, Any]) -> tuple[bool | None, str]:
         return None, UNKNOWN
     words = HEADLINES[regions, probabilities].format(units=units(found["settings"]["connected"]))
     return regions and probabilities, words
+
+
+def kind_note(found: dict[str, Any]) -> str:
+    """What to do if a summary's image was taken for something else than a photograph; empty if you named the preset."""
+    if found.get("taken_for") is None or found["settings"]["preset"] == "photo":
+        return ""
+    return f"Taken for {found['taken_for']}; pass preset='photo' if it is a photograph."
 
 
 def shortfalls(found: Diagnostics) -> list[str]:
@@ -86,8 +90,8 @@ def verdict_sentences(
         if diagnostics.converged and isinstance(preset.init, str) and preset.init == "greedy":
             sentences.append(ONE_START)
     if taken_for:
-        otherwise = '; pass preset="photo" if it is a photograph' if preset.name != "photo" else ""
-        validated = "" if not_validated else "; the probabilities have been validated for such images"
+        otherwise = "; pass preset='photo' if it is a photograph" if preset.name != "photo" else ""
+        validated = "" if not_validated else "; the probabilities have been validated on everyday photographs"
         sentences.append(f"Taken for {taken_for}{otherwise}{validated}.")
     if not_validated:
         sentences.append(f"These probabilities have not been validated against human annotations for {not_validated}.")
@@ -111,7 +115,10 @@ def _numbers(diagnostics: Diagnostics, sweeps: int, automatic: bool) -> str:
         return f"Chains agree to {agreement:.2f} (1 is best), and uncertain probabilities have an error of {error:.3f}."
     missing = "; ".join(shortfalls(diagnostics))
     if diagnostics.probabilities_converged:
-        return f"The boundary probabilities show where they differ ({missing})."
+        return (
+            f"Several segmentations may fit about as well, or the chains are too short ({missing}); the boundary "
+            "probabilities show where they differ."
+        )
     if automatic:
         advice = (
             f"Treat probabilities closer than {2 * error:.2f}, two standard errors, as equal, or run four times as "

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from spinseg._run.atomic import atomic_write, printable
 from spinseg._validation import counted
 from spinseg.segmentation.report.theme import THEME
-from spinseg.segmentation.verdict import headline
+from spinseg.segmentation.verdict import headline, kind_note
 
 if TYPE_CHECKING:
     from spinseg.segmentation.batch import Outcome
@@ -77,5 +77,6 @@ def _card(page: Path, outcome: "Outcome") -> str:
     return (
         f'<li><a href="{place}/report.html"><img src="{place}/overlay.png" alt="" loading="lazy"><b>{name}</b></a>'
         f"<div><p>{' in '.join(counts)}</p><p{'' if good else ' class=poor'}>{escape(words)}</p>"
-        f"{f'<p class=poor>{escape(warning)}.</p>' if warning else ''}</div></li>\n"
+        f"{f'<p class=poor>{escape(warning)}.</p>' if warning else ''}"
+        f"{f'<p>{escape(note)}</p>' if (note := kind_note(found).partition(';')[0]) else ''}</div></li>\n"
     )

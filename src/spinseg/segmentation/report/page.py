@@ -17,7 +17,7 @@ from spinseg.sampler.chains import Chains
 from spinseg.segmentation.report.charts import bar_chart, line_chart
 from spinseg.segmentation.report.pictures import draw_figures, has_kinds, light_figure, one_region_each, whole_figures
 from spinseg.segmentation.report.theme import THEME
-from spinseg.segmentation.verdict import headline, units
+from spinseg.segmentation.verdict import headline, kind_note, units
 
 MAX_ROWS = 40  # of a table
 SWATCH = '<span class="swatch" style="background:{0}"></span><span class="code">{0}</span>'  # a color, and its code
@@ -154,7 +154,8 @@ def _notices(found: dict[str, Any]) -> str:
     warning = found.get("warning") or ""
     verdict = found["verdict"].removeprefix(f"{warning} ")
     state = "" if is_well else " open"
-    details = f'<details class="fine"{state}><summary>Details</summary><p>{escape(verdict)}</p></details>'
+    note = f'<p class="fine">{escape(kind_note(found))}</p>' if kind_note(found) else ""
+    details = f'{note}<details class="fine"{state}><summary>Details</summary><p>{escape(verdict)}</p></details>'
     notices.append(
         _notice({True: "good", False: "poor", None: "unknown"}[is_well], f"{_result(found)} {words}", details)
     )
@@ -194,11 +195,16 @@ def _answers(chains: Chains, figures: Sequence[str]) -> str:
     )
 
 
+def _certainty(row: dict[str, Any]) -> float:
+    """The probability of a boundary, by which the doubtful ones come first."""
+    return 1.0 if row["probability"] is None else float(row["probability"])
+
+
 def _boundaries(boundaries: list[dict[str, Any]]) -> str:
     """The table of boundaries, the longest first; empty without one."""
     if not boundaries:
         return ""
-    table = _table(BOUNDARY_COLUMNS, sorted(boundaries, key=lambda row: -row["length"]), "shorter")
+    table = _table(BOUNDARY_COLUMNS, sorted(boundaries, key=_certainty), "more certain")
     return (
         "<section><h2>Boundaries</h2>\n"
         '<div class="wide" tabindex="0" role="region" aria-label="Table of boundaries"><table>\n'
