@@ -246,6 +246,22 @@ def test_it_stops_once_converged_keeps_sampling_if_asked_and_says_that_an_export
     wait_until(lambda: "Preparing" not in page.inner_text("#export-note"))
 
 
+def test_it_says_what_auto_chose_and_takes_its_level_of_detail(opened, tmp_path):
+    rows, columns = np.mgrid[:100, :140]
+    discs = (rows % 25 - 12) ** 2 + (columns % 28 - 14) ** 2 < 80
+    rng = np.random.default_rng(0)
+    Image.fromarray((40 + 120 * discs + 8 * rng.normal(size=discs.shape)).clip(0, 255).astype(np.uint8)).save(
+        tmp_path / "cells.png"
+    )
+    page = opened()
+    page.set_input_files("#file", tmp_path / "cells.png")
+    run_until(page, 1)
+    page.wait_for_function("() => document.getElementById('preset-about').textContent.startsWith('For this image: ')")
+    chosen = page.inner_text("#preset-about").split()[3].rstrip(".")
+    assert chosen == ss.segment(tmp_path / "cells.png", sweeps=4, rng=0).preset.name == "measured"
+    assert float(page.input_value("#control-detail")) == Preset.known[chosen]().detail
+
+
 def test_back_leads_from_an_image_to_the_start_and_forward_to_the_image(opened, small):
     page = opened("#preset=photo&chains=1")
     page.set_input_files("#file", small)

@@ -110,7 +110,7 @@ class ChainRun(NamedTuple):
         ]
         facts = {"scene": self.scene, "stage": self.stage, "note": self.note, "sweeps": self.n_sweeps}
         facts |= {"began": sum(n_sweeps for n_sweeps, _ in self.earlier), "most_sweeps": self.sampler.max_sweeps}
-        facts["unit"] = "region" if self.problem.preset.connected else "cluster"
+        facts |= {"unit": "region" if self.problem.preset.connected else "cluster", "preset": self.problem.preset.name}
         return facts | {"n_details": self.problem.model.n_components, "chains": chains}
 
     def traces(self, first: int, end: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ export class SettingsSchema {
     this.starts = description.starts;
     this.controls = description.controls;
     this.selects = { preset: this.presets, prior: this.priors, start: this.starts };
+    this.took = null; // what the preset "auto" chose for the image
   }
 
   defaults() {
@@ -21,6 +22,13 @@ export class SettingsSchema {
   }
 
   chosen = (select, settings) => this.selects[select].find((option) => option.name === settings[select]);
+
+  // The preset in use: the chosen one, or what "auto" chose for the image, once that is known.
+  preset(settings) {
+    const used = settings.preset === "auto" && this.presets.find((option) => option.name === this.took);
+    return used || this.chosen("preset", settings);
+  }
+
   hasAutomatic = (control) => control.usual === null;
 
   applies(control, settings) {
@@ -39,7 +47,7 @@ export class SettingsSchema {
 
   // The value of a control that is not set, or null if it is computed from the image.
   automatic(control, settings) {
-    const ofPreset = this.chosen("preset", settings).values[control.name];
+    const ofPreset = this.preset(settings).values[control.name];
     const prior = this.chosen("prior", settings);
     const value = prior === this.priors[0] ? ofPreset : prior.defaults?.[control.name] ?? ofPreset;
     return typeof value === "number" ? value : null;
@@ -157,7 +165,9 @@ export class Controls {
     const error = make("p", { className: "error", role: "alert" });
     const show = () => {
       select.value = this.settings[name];
-      write(about, this.schema.chosen(name, this.settings).about ?? "");
+      const { name: chosen, about: words } = this.schema.chosen(name, this.settings);
+      const used = name === "preset" ? this.schema.preset(this.settings) : { name: chosen };
+      write(about, used.name === chosen ? words ?? "" : `For this image: ${used.name}. ${used.about}`);
     };
     this.rows.set(name, { show, error, field: select });
     const title = make("label", { htmlFor: name }, label, ...restartMark(restarts));

@@ -169,6 +169,10 @@ class App {
     Object.assign(document.body.dataset, { state: frame.state, stage: frame.stage, sweeps: frame.sweeps });
     document.body.dataset.enough = Boolean(frame.agreement?.enough);
     this.scribbles.allow(this.schema.chosen("preset", this.session.settings).connected);
+    if (this.schema.took !== (frame.preset ?? null)) {
+      this.schema.took = frame.preset ?? null;
+      this.controls.show();
+    }
     if (frame.stage !== before?.stage) this.showNote(frame.note);
     if (before?.state === "running" && frame.agreement?.enough && frame.state === "paused") {
       this.showNote(`${frame.agreement.converged ? "Converged" : "More sweeps are of no use"} after ${count(frame.sweeps)} sweeps.`);
@@ -283,7 +287,7 @@ class App {
 
   // Shows the nearest result that is known, until the one that was asked for arrives.
   previewDetail() {
-    const detail = this.settings.detail ?? this.schema.chosen("preset", this.settings).values.detail;
+    const detail = this.settings.detail ?? this.schema.preset(this.settings).values.detail;
     const data = this.poller.kind === "result" && this.details.nearest(detail);
     if (data) this.poller.preview({ kind: "result", data });
   }
