@@ -112,7 +112,9 @@ def test_the_web_app_has_a_control_for_its_slider(tiles, path):
         before = await session.repeat()
         await session.apply(UserSettings.from_json({"preset": "tiles", "spread": 0.3, "seed": 3}))
         await session.loop.step()
-        return before, session.loop.frame(0, 0), await session.segmentation(), await session.repeat()
+        found = []
+        await session.export(lambda each: found.append(each) or b"")
+        return before, session.loop.frame(0, 0), found[0], await session.repeat()
 
     session = Session(read_picture(path), str(path))
     before, frame, found, after = asyncio.run(used(session))
