@@ -7,12 +7,10 @@ for the worst level and for the median level, on how many the worst is at most 1
 
 import time
 from concurrent.futures import ProcessPoolExecutor
-from unittest import mock
 
 import numpy as np
 
 import spinseg as ss
-from spinseg.sampler import sampler
 from spinseg.sampler.convergence import SHOWN_ONLY, in_units, rank_r_hat
 from spinseg.segmentation.problem import prepare
 from spinseg.segmentation.schedule import BURN_IN
@@ -36,10 +34,11 @@ def compare(number: int) -> list[list[tuple[float, float, float]]]:
     preset = ss.Photo(evidence=held_out_evidence(number))
     model = prepare(bsds(data_root(), "train")[number].image(), preset).model
     found = []
-    for combined_after in (SWEEPS[-1] + 1, sampler.COMBINED_AFTER):
+    for combines in (False, True):
         rows = []
-        with mock.patch.object(sampler, "COMBINED_AFTER", combined_after):
-            run = ss.Sampler(model, SWEEPS[-1], 2, init=preset.init, burn_in=BURN_IN, rng=0, workers=1, progress=False)
+        run = ss.Sampler(model, SWEEPS[-1], 2, init=preset.init, burn_in=BURN_IN, rng=0, workers=1, progress=False)
+        if not combines:
+            run._combined_after = None
         began = time.process_time()
         for n_sweeps in SWEEPS:
             run.advance(n_sweeps - run.n_sweeps)

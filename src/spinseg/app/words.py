@@ -16,10 +16,7 @@ def _strokes(numbers: str) -> str:
 
 # Patterns of whole messages, each with what to write for it.
 MESSAGES: dict[str, Callable[[re.Match[str]], str]] = {
-    r"seeds must have sites that can be connected without passing another seed: got 'seed (\d+)'": (
-        lambda found: f"{_strokes(found[1])} cannot be joined without crossing another color"
-    ),
-    r"seeds must have sites that can be connected, .*: got (.*)": (
+    r"seeds must have sites that can be connected(?: without passing another seed|, .*): got (.*)": (
         lambda found: f"{_strokes(found[1])} cannot be joined without crossing another color"
     ),
     r"seeds must give each pixel one number: .*": lambda found: "A place cannot have two colors: keep strokes apart",
@@ -46,7 +43,7 @@ PARTS = {
     r"give an intensity_range \(--intensity-range\)": f"set black and white levels {READING}",
     r"give channel_axis=\S+ \([^)]*\)": f"choose that {READING}",
     r"give channel_kind=\S+ \([^)]*\)": "use spinseg.segment in Python",
-    r"pass preset=\"(\w+)\"": r"choose the preset \1",
+    r"pass preset='(\w+)'": r"choose the preset \1",
     r"preset='(\w+)'": r"the preset \1",
     r"such as detail=(\S+) instead of (\S+?)(?=[.,;]? |\.?$)": r"such as \1 instead of \2",
     r"as with n_sites=(\d+)": r"such as \1",

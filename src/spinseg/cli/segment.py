@@ -228,8 +228,8 @@ def print_outcomes(outcomes: list[Outcome]) -> None:
         for name, _, found in done:
             is_well, words = headline(found)
             more = with_flags(found["warning"] or "") or ("" if is_well else "The report says what to do.")
-            told = " ".join(part for part in (words, more, with_flags(kind_note(found))) if part)
-            lines.append((f"{name}: " if len(done) > 1 else "") + told)
+            sentences = " ".join(part for part in (words, more, with_flags(kind_note(found))) if part)
+            lines.append((f"{name}: " if len(done) > 1 else "") + sentences)
     if failed := [printable(outcome.source) for outcome in outcomes if outcome.error is not None]:
         lines.append(f"Not segmented: {_some_of(failed)}")
     if n_before := sum(outcome.done_before for outcome in outcomes):

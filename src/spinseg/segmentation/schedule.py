@@ -109,12 +109,12 @@ def _until_converged(
     alone = partial(partitions_of_chains, model=model, preset=preset, seed=seed)
 
     def until(drawn: Chains) -> bool:
-        told, n_sweeps = list[Diagnostics](), drawn.n_sweeps
+        known, n_sweeps = list[Diagnostics](), drawn.n_sweeps
         stage("checking convergence", n_sweeps / MAX_SWEEPS)
-        if may_stop(drawn, model.graph, alone, area, told.append):
+        if may_stop(drawn, model.graph, alone, area, known.append):
             return True
-        words = "".join(f": {shortfall}" for shortfall in shortfalls(told[0])[:1])
-        stage(f"sampling{words}", expected_sweeps(told[0], n_sweeps) / MAX_SWEEPS)
+        words = "".join(f": {shortfall}" for shortfall in shortfalls(known[0])[:1])
+        stage(f"sampling{words}", expected_sweeps(known[0], n_sweeps) / MAX_SWEEPS)
         return False
 
     return until

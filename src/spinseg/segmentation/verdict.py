@@ -28,6 +28,7 @@ HEADLINES = {
     (False, True): "The probabilities have converged, but the {units} have not.",
     (False, False): "Neither the {units} nor their probabilities have converged.",
 }
+OTHERWISE = "; pass preset='photo' if it is a photograph"
 UNKNOWN = "There are too few chains or draws to assess convergence."
 
 
@@ -49,7 +50,7 @@ def kind_note(found: dict[str, Any]) -> str:
     """What to do if a summary's image was taken for something else than a photograph; empty if you named the preset."""
     if found.get("taken_for") is None or found["settings"]["preset"] == "photo":
         return ""
-    return f"Taken for {found['taken_for']}; pass preset='photo' if it is a photograph."
+    return f"Taken for {found['taken_for']}{OTHERWISE}."
 
 
 def shortfalls(found: Diagnostics) -> list[str]:
@@ -90,7 +91,7 @@ def verdict_sentences(
         if diagnostics.converged and isinstance(preset.init, str) and preset.init == "greedy":
             sentences.append(ONE_START)
     if taken_for:
-        otherwise = "; pass preset='photo' if it is a photograph" if preset.name != "photo" else ""
+        otherwise = OTHERWISE if preset.name != "photo" else ""
         validated = "" if not_validated else "; the probabilities have been validated on everyday photographs"
         sentences.append(f"Taken for {taken_for}{otherwise}{validated}.")
     if not_validated:
