@@ -6,10 +6,13 @@ import shutil
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numba
-from numba import njit
+from numba import njit, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.options import DefaultOptions
 
 # Without Numba's reference counts, which cost more than the work of many functions here; nothing needs them where
@@ -33,9 +36,52 @@ def jit(function: Any) -> Any:
     return dispatcher
 
 
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that only compiled code calls: it becomes machine code as part of its callers.
+
+    Numba would optimize and translate each such function by itself, too, which takes as long as all the rest.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Leave it to the callers."""
+
+    def _finalize_final_module(self) -> None:
+        """Make no machine code."""
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """None, as of any function without an entry for the interpreter."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """Where Numba sets the function's globals, of which there are none without machine code."""
+        return SimpleNamespace(set_env=lambda name, environment: None)
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    def compile_extra(self, function: Any) -> Any:
+        self.state.library = _Part(self.state.targetctx.codegen(), function.__qualname__)
+        return super().compile_extra(function)
+
+
 def internal(function: Any) -> Any:
-    """As `jit`, for what only compiled code calls: an entry for the interpreter would have to be compiled, too."""
-    return njit(**OPTIONS | {"no_cpython_wrapper": True})(function)
+    """As `jit`, for what only compiled code calls: an entry for the interpreter would have to be compiled, too.
+
+    Numba would compile it for each size of a whole number, and for each literal; here all signed ones have 64 bits.
+    """
+    dispatcher = njit(**OPTIONS, no_cpython_wrapper=True, pipeline_class=_PartCompiler)(function)
+    if hasattr(dispatcher, "get_call_template"):  # with JIT off it is the plain function
+        template_for = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda args, kws: template_for(tuple(map(_widened, args)), kws)
+    return dispatcher
+
+
+def _widened(kind: types.Type) -> types.Type:
+    """The type as which an internal function takes an argument of a type."""
+    kind = types.unliteral(kind)
+    return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
 
 
 def entry(function: Any) -> Any:

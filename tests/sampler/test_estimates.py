@@ -10,6 +10,7 @@ import pytest
 import spinseg as ss
 from effort import effort
 from exact import partitions
+from spinseg._compiled import entry
 from spinseg.partition.numbering import by_first_appearance
 from spinseg.partition.pairs import co_clustering, count_clusters, separation_probability
 from spinseg.sampler import estimate_search as searching
@@ -177,6 +178,7 @@ def test_the_tables_and_the_running_loss_equal_those_recomputed(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_site_goes_where_the_expected_loss_is_least(loss):
+    best_slot, remove_site, add_site = map(entry, (kernels.best_slot, kernels.remove_site, kernels.add_site))
     draws, stays = blurred(6, n_draws=10), 0
     search, _, scale = tables(loss, draws)
     searching._start(search, draws[0])
@@ -184,9 +186,9 @@ def test_a_site_goes_where_the_expected_loss_is_least(loss):
         before, to = search.label[site], np.tile(search.label, (search.size.size, 1))
         to[:, site] = range(search.size.size)
         losses = [LOSSES[loss][1](draws, moved) for moved in to]
-        best = kernels.best_slot(search, site, 1e-9)
+        best = best_slot(search, site, 1e-9)
         assert losses[best] == pytest.approx(min(losses), abs=1e-12)
-        change = kernels.remove_site(search, site) + kernels.add_site(search, site, best)
+        change = remove_site(search, site) + add_site(search, site, best)
         assert change / scale == pytest.approx(losses[best] - losses[before], abs=1e-12)
         stays += best == before
     assert 5 < stays < 55

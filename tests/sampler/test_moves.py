@@ -28,7 +28,7 @@ import numpy as np
 from spinseg._compiled import internal
 from spinseg.sampler.kernels.clusters import change_if_replaced, pool, update_slot
 from spinseg.sampler.kernels.reallocation import change_if_reallocated, finish, gather_sites
-from spinseg.sampler.kernels.state import N_CLUSTERS, NONE, TWO
+from spinseg.sampler.kernels.state import N_CLUSTERS
 
 @internal
 def deal(target, state, plan, rng):
@@ -38,7 +38,7 @@ def deal(target, state, plan, rng):
     if label[i] == label[j]:
         return -1, False
     a, b = np.int64(slot_of[label[i]]), np.int64(slot_of[label[j]])
-    n_sites = gather_sites(state, b, gather_sites(state, a, NONE))
+    n_sites = gather_sites(state, b, gather_sites(state, a, 0))
     for u in range(spin.size):
         spin[u] = 0
     for q in range(n_sites):
@@ -46,9 +46,9 @@ def deal(target, state, plan, rng):
         side = 0 if u == i else 1 if u == j else int(rng.random() * 2)
         spin[u] = side + 1
         update_slot(target, state, k + side, 1, pool(target, state, member[q : q + 1]), 1)
-    change = change_if_replaced(target, state, (a, b, b), TWO, TWO) + change_if_reallocated(target, state, n_sites)
+    change = change_if_replaced(target, state, (a, b, b), 2, 2) + change_if_reallocated(target, state, n_sites)
     accepted = log_u < plan.inv_temperature * change
-    finish(state, (a, b, b), TWO, TWO, n_sites, change, accepted)
+    finish(state, (a, b, b), 2, 2, n_sites, change, accepted)
     return 0, accepted
 """
 # What is written in the table for it: (where, that with the addition).

@@ -17,7 +17,7 @@ from spinseg._bundle import Bundle
 from spinseg._compiled import internal, jit
 from spinseg.sampler.kernels.clusters import likelihood_at, pool
 from spinseg.sampler.kernels.moves import record_iteration
-from spinseg.sampler.kernels.state import DONE, FULL, LOG_POSTERIOR, N_CLUSTERS, NEXT_INDEX, NONE, Target
+from spinseg.sampler.kernels.state import DONE, FULL, LOG_POSTERIOR, N_CLUSTERS, NEXT_INDEX, Target
 from spinseg.sampler.kernels.sweep import choose, move, weigh_likelihood
 
 # Entries of Links.counters.
@@ -280,7 +280,7 @@ def draw_link(problem, clusters, links, i, rng):
 
     add_regions(links, new, np.int64(mark[new_target] == links.counters[MARK]))
     add_link(links, i, new_target)
-    move_sites(problem, clusters, links, NONE, old, new, n_bins)
+    move_sites(problem, clusters, links, 0, old, new, n_bins)
 
 
 @internal

@@ -7,7 +7,7 @@ import numpy as np
 
 from spinseg._compiled import internal, jit
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
-from spinseg.sampler.kernels.state import LOG_POSTERIOR, N_CLUSTERS, ONE, TWO
+from spinseg.sampler.kernels.state import LOG_POSTERIOR, N_CLUSTERS
 
 
 @internal
@@ -204,7 +204,7 @@ def change_if_replaced(target, state, slots, n_old, n_new):
 def change_if_merged(target, state, a, b):
     """As `change_if_replaced`, if slots a and b merge."""
     log_v, log_w, size, k = target.log_v, target.log_w, state.size, state.counters[N_CLUSTERS]
-    change = log_v[k - 1] - log_v[k] + change_of_sizes(state, (a, b, b), TWO, ONE)
+    change = log_v[k - 1] - log_v[k] + change_of_sizes(state, (a, b, b), 2, 1)
     change += log_w[size[a] + size[b]] - log_w[size[a]] - log_w[size[b]]
     if has_kinds(target):
         return change

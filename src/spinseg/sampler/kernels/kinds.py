@@ -26,7 +26,7 @@ from spinseg.sampler.kernels.clusters import (
 )
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.sampler.kernels.reallocation import order_from
-from spinseg.sampler.kernels.state import FORCED, FREE, LOG_POSTERIOR, N_CLUSTERS, ONE, TWO
+from spinseg.sampler.kernels.state import FORCED, FREE, LOG_POSTERIOR, N_CLUSTERS
 
 # Rows of Target.kind_table, at numbers of kinds or of regions: log_v, log_w, both with their -inf filled in, so that
 # every kind can be proposed, and the log of the sum over all partitions of this number of regions.
@@ -267,13 +267,13 @@ def change_kind(target, state, plan, rng):
     """Draw the kind of a region again; returns 0, and whether it was accepted."""
     slot = int(rng.random() * state.counters[N_CLUSTERS])
     log_u, slots, inv_temperature = math.log(1.0 - rng.random()), (slot, slot, slot), plan.inv_temperature
-    change, log_ratio = replace_kinds(target, state, slots, ONE, ONE, inv_temperature, rng)
+    change, log_ratio = replace_kinds(target, state, slots, 1, 1, inv_temperature, rng)
     accepted = log_u < inv_temperature * change + log_ratio
     if accepted:
-        keep_kinds(state, slot, ONE)
+        keep_kinds(state, slot, 1)
         state.scalars[LOG_POSTERIOR] += change
     else:
-        reject_kinds(target, state, slots, ONE, ONE)
+        reject_kinds(target, state, slots, 1, 1)
     return 0, accepted
 
 
@@ -338,10 +338,10 @@ def split_or_merge_kinds(target, state, plan, rng):
     floor = log_u - inv_temperature * change
     if a != b and not floor < 0.0:
         return 1, False
-    order_from(kinds.member, (state.id_of[first], state.id_of[second]), TWO, n, rng)
+    order_from(kinds.member, (state.id_of[first], state.id_of[second]), 2, n, rng)
     log_q = allocate_regions(target, state, n, FREE if a == b else FORCED, floor, inv_temperature, rng)
     if a != b:
-        discard_clusters(kinds, n_kinds, TWO)
+        discard_clusters(kinds, n_kinds, 2)
         accepted = floor < log_q
         if accepted:
             merge_clusters(target, kinds, a, b, change)
@@ -351,9 +351,9 @@ def split_or_merge_kinds(target, state, plan, rng):
         change += table[LOG_V, n_kinds + 1]
         accepted = log_u < inv_temperature * change - log_q
         if accepted:
-            replace_clusters(kinds, kinds.spin, (a, a, a), ONE, TWO, n, change)
+            replace_clusters(kinds, kinds.spin, (a, a, a), 1, 2, n, change)
         else:
-            discard_clusters(kinds, n_kinds, TWO)
+            discard_clusters(kinds, n_kinds, 2)
     if accepted:
         state.scalars[LOG_POSTERIOR] += change
     return 1 * (a != b), accepted

@@ -38,7 +38,7 @@ class Search(NamedTuple):
     seed: np.ndarray  # (n,) int64; 0 for none
 
 
-@jit
+@internal
 def add_site(search: Search, i: int, k: int) -> float:
     """Add site i to slot k; return the change of loss, summed over draws."""
     row, cell, value = search.row, search.cell, search.value
@@ -53,7 +53,7 @@ def add_site(search: Search, i: int, k: int) -> float:
     return change
 
 
-@jit
+@internal
 def remove_site(search: Search, i: int) -> float:
     """Remove site i from its slot; return the change of loss."""
     row, cell, value = search.row, search.cell, search.value
@@ -69,7 +69,7 @@ def remove_site(search: Search, i: int) -> float:
     return change
 
 
-@jit
+@internal
 def best_slot(search: Search, i: int, min_gain: float) -> int:
     """Return the slot of least loss for site i; its own slot, if any, unless another gains more than `min_gain`."""
     row, cell, value, size, score = search.row, search.cell, search.value, search.size, search.score

@@ -21,7 +21,7 @@ from spinseg.sampler.kernels.clusters import (
     replace_clusters,
     update_slot,
 )
-from spinseg.sampler.kernels.state import FORCED, FREE, N_CLUSTERS, NONE, ONE, TWO
+from spinseg.sampler.kernels.state import FORCED, FREE, N_CLUSTERS
 
 
 @internal
@@ -162,12 +162,12 @@ def split(target, state, log_u, inv_temperature, rng):
     m = np.int64(state.size[slot])
     if m < 2:
         return False
-    gather_sites(state, slot, NONE)
-    shuffle(state.member, NONE, m, rng)
-    change, log_q = propose(target, state, (slot, slot, slot), ONE, TWO, m, inv_temperature, rng)
+    gather_sites(state, slot, 0)
+    shuffle(state.member, 0, m, rng)
+    change, log_q = propose(target, state, (slot, slot, slot), 1, 2, m, inv_temperature, rng)
     log_ratio = log_q + log_selection(k, state.size[k], state.size[k + 1])
     accepted = log_u < inv_temperature * change - log_ratio
-    finish(state, (slot, slot, slot), ONE, TWO, m, change, accepted)
+    finish(state, (slot, slot, slot), 1, 2, m, change, accepted)
     return accepted
 
 
@@ -187,12 +187,12 @@ def couplings_between_slots(target, state, a, b):
 def order_pair(state, a, b, rng):
     """Put the sites of slots a and b into random order in `member`, after one of each; returns how many there are."""
     member = state.member
-    m_a = gather_sites(state, a, NONE)
+    m_a = gather_sites(state, a, 0)
     m = gather_sites(state, b, m_a)
-    shuffle(member, NONE, m_a, rng)
+    shuffle(member, 0, m_a, rng)
     r = m_a + int(rng.random() * (m - m_a))
     member[1], member[r] = member[r], member[1]
-    shuffle(member, TWO, m, rng)
+    shuffle(member, 2, m, rng)
     return m
 
 
@@ -210,7 +210,7 @@ def merge(target, state, log_u, inv_temperature, rng):
     if not floor < 0.0:
         return False
     m = order_pair(state, a, b, rng)
-    accepted = floor < log_q_of_present(target, state, m, TWO, k, floor, inv_temperature, rng)
+    accepted = floor < log_q_of_present(target, state, m, 2, k, floor, inv_temperature, rng)
     if accepted:
         merge_clusters(target, state, a, b, change)
     return accepted
@@ -246,8 +246,8 @@ def regroup(target, state, plan, rng):
     a, b, c = anchors
     if label[a] == label[b] or a == c or b == c:
         return 0, False
-    n_old = TWO if label[c] == label[a] or label[c] == label[b] else TWO + ONE
-    n_new, n_sites = TWO + TWO + ONE - n_old, NONE
+    n_old = 2 if label[c] == label[a] or label[c] == label[b] else 3
+    n_new, n_sites = 5 - n_old, 0
     slots = np.int64(slot_of[label[a]]), np.int64(slot_of[label[b]]), np.int64(slot_of[label[c]])
     for s in range(n_old):
         n_sites = gather_sites(state, slots[s], n_sites)

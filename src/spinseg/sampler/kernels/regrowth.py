@@ -21,7 +21,7 @@ from spinseg.sampler.kernels.clusters import (
 from spinseg.sampler.kernels.constraints import couplings_between, n_marked
 from spinseg.sampler.kernels.growth import allocate_along, discard, forget
 from spinseg.sampler.kernels.kinds import keep_kinds, reject_kinds, replace_kinds
-from spinseg.sampler.kernels.state import FORCED, FREE, N_CLUSTERS, NONE, ONE, TWO
+from spinseg.sampler.kernels.state import FORCED, FREE, N_CLUSTERS
 
 
 @internal
@@ -71,14 +71,14 @@ def plan_regrowth(state, seeds, plan, point):
     a, b, c = state.label[i], state.label[j], state.label[third]
     until_merge, until_redraw = plan.growth_shares[0], plan.growth_shares[1]
     if i == j or (a == b and until_merge <= point < until_redraw):
-        return ONE, NONE, ONE, NONE
+        return 1, 0, 1, 0
     if point < until_merge:
-        return (ONE, ONE, ONE, TWO) if a == b else (ONE, TWO, ONE, ONE)
+        return (1, 1, 1, 2) if a == b else (1, 2, 1, 1)
     if point < until_redraw:
-        return ONE, TWO, ONE, TWO
+        return 1, 2, 1, 2
     if third in (i, j) or c in (a, b):
-        return ONE, NONE, ONE, NONE
-    return (TWO, TWO, ONE, TWO + ONE) if a == b else (ONE, TWO + ONE, TWO, TWO)
+        return 1, 0, 1, 0
+    return (2, 2, 1, 3) if a == b else (1, 3, 2, 2)
 
 
 @internal
@@ -91,22 +91,22 @@ def regrow_one(target, state, seeds, slots, n_sites, log_u, inv_temperature, rng
     change = change_if_merged(target, state, a, b) + couplings_between(target, state, i, j)
     log_ratio = 0.0
     if has_kinds(target):
-        change_of_kinds, log_ratio = replace_kinds(target, state, slots, TWO, ONE, inv_temperature, rng)
+        change_of_kinds, log_ratio = replace_kinds(target, state, slots, 2, 1, inv_temperature, rng)
         change += change_of_kinds
     # log q is at most 0: most merges are rejected before anything grows, the rest as soon as it is too low.
     floor, accepted = log_u - inv_temperature * change - log_ratio, False
     if floor < 0.0:
         log_q, _, n_placed, n_reached = allocate_along(
-            target, state, seeds, TWO, ONE, n_sites, FORCED, False, floor, inv_temperature, rng
+            target, state, seeds, 2, 1, n_sites, FORCED, False, floor, inv_temperature, rng
         )
-        discard(state, TWO, n_placed, n_reached)
+        discard(state, 2, n_placed, n_reached)
         accepted = log_q > floor
     if accepted:
         if has_kinds(target):
-            keep_kinds(state, a, ONE)
+            keep_kinds(state, a, 1)
         merge_clusters(target, state, a, b, change)
     elif has_kinds(target):
-        reject_kinds(target, state, slots, TWO, ONE)
+        reject_kinds(target, state, slots, 2, 1)
     return accepted
 
 
@@ -146,9 +146,9 @@ def regrow_several(
             reject_kinds(target, state, slots, n_old, n_new)
     if accepted:
         replace_clusters(state, state.spin, slots, n_old, n_new, n_sites, change)
-        forget(state, n_sites, NONE)
+        forget(state, n_sites, 0)
     else:
-        discard(state, n_new, n_sites, NONE)
+        discard(state, n_new, n_sites, 0)
     return accepted
 
 
@@ -169,7 +169,7 @@ def regrow(target, state, plan, rng):
         seeds = seeds[0], seeds[1], seeds[1]  # growth is not to enter the cluster of the third
     founders = label[seeds[0]], label[seeds[second_old]], label[seeds[2]]
     slots = np.int64(slot_of[founders[0]]), np.int64(slot_of[founders[1]]), np.int64(slot_of[founders[2]])
-    n_sites = NONE
+    n_sites = 0
     for s in range(n_old):
         n_sites += state.size[slots[s]]
     if n_old == 0 or n_sites > limit:

@@ -31,10 +31,8 @@ ANYWHERE, TOUCHING, CONNECTED = range(3)
 # Columns of Record.move_counts; `moves.py` names its rows.
 PROPOSED, ACCEPTED = range(2)
 
-# Typed constants to pass as arguments: a literal has a type of its own in Numba, and would compile a second signature.
-NONE, ONE, TWO = np.int64(0), np.int64(1), np.int64(2)
-FREE, FORCED = np.int64(0), np.int64(1)
-NO_SPIN = np.int64(-1)  # a spin-cluster that no site is in
+FREE, FORCED = range(2)  # whether the choices of a reallocation are drawn, or repeat the present clusters
+NO_SPIN = -1  # a spin-cluster that no site is in
 
 # Status of a sweep or a run: finished; no empty slot is left, so enlarge the tables and call again; stopped by request.
 DONE, FULL, STOPPED = range(3)
