@@ -59,6 +59,8 @@ class Remembered:
             self.known[key] = self.likelihood.log_marginal(sites)
         return self.known[key]
 
+    log_likelihood = ss.Likelihood.log_likelihood
+
 
 remembered = lru_cache(maxsize=8)(Remembered)  # many models have one likelihood
 

@@ -36,7 +36,7 @@ def jit(function: Any) -> Any:
     return dispatcher
 
 
-class _Part(JITCodeLibrary):  # type: ignore[misc]
+class _Part(JITCodeLibrary):
     """The code of a function that only compiled code calls: it becomes machine code as part of its callers.
 
     Numba would optimize and translate each such function by itself, too, which takes as long as all the rest.
@@ -60,7 +60,7 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
         return SimpleNamespace(set_env=lambda name, environment: None)
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
+class _PartCompiler(Compiler):
     def compile_extra(self, function: Any) -> Any:
         self.state.library = _Part(self.state.targetctx.codegen(), function.__qualname__)
         return super().compile_extra(function)

@@ -105,6 +105,14 @@ def test_the_compiled_sampler_has_the_same_log_marginals(name):
     assert {term.family for term in terms if hasattr(term, "family")} == set(FAMILIES)  # every one is tried
 
 
+@pytest.mark.parametrize("name", model_cases.likelihoods(N))
+def test_the_likelihood_of_a_partition_is_the_sum_over_its_clusters(name):
+    likelihood = model_cases.likelihoods(N)[name]
+    for labels in np.array([[0] * N, [0, 1, 0, 2, 1, 1], range(N)]):
+        clusters = [likelihood.log_marginal(labels == c) for c in range(labels.max() + 1)]
+        assert likelihood.log_likelihood(labels) == pytest.approx(sum(clusters), abs=1e-9)
+
+
 def test_sparse_counts_unused_bins_masks_and_sites_without_counts():
     wide = np.zeros((N, 7), int)
     wide[:, [1, 3, 4, 6]] = COUNTS

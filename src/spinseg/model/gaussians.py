@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import multigammaln
 
 from spinseg._validation import check_array, check_real, finite_array, invalid, site_set
@@ -78,12 +78,21 @@ class DiagonalGaussian(Likelihood):
 
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""
-        total = self.statistics[site_set("sites", sites, len(self.statistics))].sum(axis=0)
-        n, (first, second) = total[0], total[1:].reshape(2, -1)
+        chosen = site_set("sites", sites, len(self.statistics))
+        return float(self._log_marginal(self.statistics[chosen].sum(axis=0)))
+
+    def log_likelihood(self, labels: NDArray[np.integer]) -> float:
+        """The log marginals of all clusters together, labeled 0..k-1."""
+        totals: list[Floats] = [np.bincount(labels, weights=column) for column in self.statistics.T]
+        return float(self._log_marginal(np.stack(totals, axis=-1)).sum())
+
+    def _log_marginal(self, totals: Floats) -> Floats:
+        """Of one or several sets of sites, with their summed statistics in the last axis."""
+        n, first, second = np.split(totals, [1, 1 + self.rate.size], axis=-1)
         kappa_n, shape_n = self.kappa + n, self.shape + n / 2
         rate_n = self.rate + np.maximum(second - first**2 / kappa_n, 0.0) / 2
         log_p = log_rising(self.shape, n / 2) + self.shape * np.log(self.rate) - shape_n * np.log(rate_n)
-        return float((log_p + 0.5 * math.log(self.kappa / kappa_n) - 0.5 * n * math.log(2 * math.pi)).sum())
+        return (log_p + 0.5 * np.log(self.kappa / kappa_n) - 0.5 * n * math.log(2 * math.pi)).sum(axis=-1)
 
     def terms(self) -> list[HistogramTerm | DenseTerm]:
         """N, sum x, sum x^2."""

@@ -75,6 +75,11 @@ class Likelihood(ABC):
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""
 
+    def log_likelihood(self, labels: NDArray[np.integer]) -> float:
+        """The log marginals of all clusters together, labeled 0..k-1."""
+        clusters = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+        return sum(self.log_marginal(sites) for sites in clusters)
+
     @abstractmethod
     def terms(self) -> list[HistogramTerm | DenseTerm]:
         """What the compiled sampler adds up."""
@@ -332,6 +337,10 @@ class Product(Likelihood):
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""
         return sum(part.log_marginal(sites) for part in self.parts)
+
+    def log_likelihood(self, labels: NDArray[np.integer]) -> float:
+        """The log marginals of all clusters together, labeled 0..k-1."""
+        return sum(part.log_likelihood(labels) for part in self.parts)
 
     def terms(self) -> list[HistogramTerm | DenseTerm]:
         """Those of the parts."""

@@ -204,10 +204,8 @@ class Model:
             log_g += self.log_prior_of_kinds(z, sharing)
         if log_g == -np.inf or not self._is_connected(z):
             return -np.inf
-        clusters = np.split(np.argsort(sharing, kind="stable"), np.cumsum(np.bincount(sharing))[:-1])
         agree = z[self.graph.edges[:, 0]] == z[self.graph.edges[:, 1]]
-        log_likelihood = sum(self.likelihood.log_marginal(sites) for sites in clusters)
-        return float(self.power * (log_likelihood + self.beta[agree].sum()) + log_g)
+        return float(self.power * (self.likelihood.log_likelihood(sharing) + self.beta[agree].sum()) + log_g)
 
     def log_prior_of_kinds(self, regions: NDArray[np.integer], kinds: NDArray[np.integer]) -> float:
         """log p(kinds | regions), both as labels of the sites; -inf where a region has several kinds."""
