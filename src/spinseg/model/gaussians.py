@@ -83,8 +83,9 @@ class DiagonalGaussian(Likelihood):
 
     def log_likelihood(self, labels: NDArray[np.integer]) -> float:
         """The log marginals of all clusters together, labeled 0..k-1."""
-        totals: list[Floats] = [np.bincount(labels, weights=column) for column in self.statistics.T]
-        return float(self._log_marginal(np.stack(totals, axis=-1)).sum())
+        totals = np.zeros((int(labels.max()) + 1, self.statistics.shape[1]))
+        np.add.at(totals, labels, self.statistics)
+        return float(self._log_marginal(totals).sum())
 
     def _log_marginal(self, totals: Floats) -> Floats:
         """Of one or several sets of sites, with their summed statistics in the last axis."""
