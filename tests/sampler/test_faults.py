@@ -33,7 +33,7 @@ LOCAL_FAULTS = {
 SPLIT_FAULTS = {
     "the proposal of a split is not corrected": ("log_ratio = log_q + log_selection", "log_ratio = log_selection"),
     "the proposal of a merge is not corrected": (
-        "floor < log_q_of_present(target, state, m, TWO, k, floor, inv_temperature, rng)",
+        "floor < log_q_of_present(target, state, m, 2, k, floor, inv_temperature, rng)",
         "True",
     ),
     "a split forgets the number of clusters": ("log_v[k - n_old + n_new] - log_v[k] + ", ""),
@@ -284,8 +284,11 @@ ALL = [*SWEEPS, LOCAL_FAULTS, MARKER_FAULTS, KIND_GROWTH_FAULTS, *MOVE_FAULTS.va
 TRIED = [(faults, fault) for faults in effort(SWEEPS, ALL) for fault in list(faults)[: effort(1, None)]]
 
 
-def test_every_move_has_faults():
+def test_every_move_has_faults_and_every_fault_its_line():
     assert MOVE_FAULTS.keys() == MOVES.keys()
+    for faults in ALL:
+        for right, wrong in faults.values():
+            assert replaced(SOURCE, right, wrong) != SOURCE
 
 
 @pytest.mark.parametrize(("faults", "fault"), TRIED)
