@@ -1,6 +1,7 @@
-"""A mosaic of training photographs in tiles, beside the same photographs and parts of the mosaic segmented singly.
+"""A mosaic of photographs in tiles, beside the same photographs and parts of the mosaic segmented singly.
 
-SPINSEG_MOSAIC is the number of photographs along each side of the mosaic.
+SPINSEG_MOSAIC is the number of photographs along each side of the mosaic, and SPINSEG_MOSAIC_SPLIT their split of
+BSDS300, by default train. Log every look at test in docs/evidence/notebook.md.
 """
 
 import os
@@ -25,7 +26,7 @@ from studies.evaluation.calibration import Reliability, annotated_separation
 from studies.evaluation.datasets import Example, bsds, data_root
 from studies.evaluation.metrics import adjusted_rand_index, rand_index, scores
 
-N_SIDE = int(os.environ.get("SPINSEG_MOSAIC", "5"))
+N_SIDE, SPLIT = int(os.environ.get("SPINSEG_MOSAIC", "5")), os.environ.get("SPINSEG_MOSAIC_SPLIT", "train")
 SHAPE = (321, 481)  # of the photographs
 METRICS = ("probabilistic_rand_index", "variation_of_information", "segmentation_covering")
 BORDER = 6  # pixels at the border of a photograph: in the mosaic there is a boundary that no annotator was shown
@@ -35,8 +36,8 @@ Labels = NDArray[np.integer]
 
 
 def photographs() -> list[Example]:
-    """Return training photographs of BSDS300 of one shape, evenly spaced by name."""
-    wide = [each for each in bsds(data_root() / "bsds300", "train") if each.image().shape[:2] == SHAPE]
+    """Return photographs of BSDS300 of one shape, evenly spaced by name."""
+    wide = [each for each in bsds(data_root() / "bsds300", SPLIT) if each.image().shape[:2] == SHAPE]
     return [wide[i] for i in np.linspace(0, len(wide) - 1, N_SIDE**2).round().astype(int)]
 
 
