@@ -109,14 +109,6 @@ def is_expected(error: BaseException) -> bool:
     """Whether an error comes from the input or the machine, so that its line is enough; any other is a bug.
 
     An OSError without a number that was raised from another OSError, to name the file, is judged by the other one.
-
-    Examples
-    --------
-    >>> (
-    ...     is_expected(InvalidInput("beta must be finite: got nan")),
-    ...     is_expected(ValueError("math domain error")),
-    ... )
-    (True, False)
     """
     if isinstance(error, OSError):
         number, origin = error.errno, error.__context__

@@ -142,11 +142,5 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "site"), counted(2300, "site")
-    ('1 site', '2,300 sites')
-    """
+    """A number with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -52,15 +52,7 @@ class Provenance(NamedTuple):
         return cls(inputs, record["spinseg"], record["seed"], dict(record["settings"]))
 
     def differences(self, wanted: "Provenance") -> list[str]:
-        """How this provenance differs from the wanted one, in words such as "seed 0, not 1".
-
-        Examples
-        --------
-        >>> Provenance({}, "1.0", 0, {"sweeps": 9}).differences(
-        ...     Provenance({}, "1.0", 1, {"sweeps": 9})
-        ... )
-        ['seed 0, not 1']
-        """
+        """How this provenance differs from the wanted one, in words such as "seed 0, not 1"."""
         found = []
         for name, value in wanted.inputs.items():
             stored = self.inputs.get(name)

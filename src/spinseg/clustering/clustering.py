@@ -257,14 +257,6 @@ def membership(draws: ArrayLike, labels: NDArray[np.int32]) -> NDArray[np.float6
     References
     ----------
     Papastamoulis & Iliopoulos (2010), https://doi.org/10.1198/jcgs.2010.09008
-
-    Examples
-    --------
-    >>> membership(
-    ...     [[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 1, 1], [0, 1, 2, 2]],
-    ...     np.array([0, 0, 1, 1]),
-    ... ).tolist()
-    [[1.0, 0.0], [0.5, 0.25], [0.0, 1.0], [0.0, 1.0]]
     """
     rows, sites = flatten_draws(draws), np.arange(labels.size)
     n_times = np.zeros((labels.size, int(labels.max()) + 1))

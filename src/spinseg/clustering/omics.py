@@ -198,14 +198,6 @@ def varies_in_space(values: NDArray[np.float64], graph: SiteGraph) -> NDArray[np
     References
     ----------
     Moran (1950), https://doi.org/10.1093/biomet/37.1-2.17
-
-    Examples
-    --------
-    >>> row = SiteGraph.grid((40,))
-    >>> varies_in_space(
-    ...     np.stack([np.arange(40.0), np.arange(40.0) % 2], axis=1), row
-    ... ).tolist()
-    [True, False]
     """
     centered = values - values.mean(axis=0)
     variance = np.square(centered).mean(axis=0)

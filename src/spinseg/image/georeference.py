@@ -22,13 +22,6 @@ class Georeference:
         The number of the coordinate reference system; None where the file names none.
     tags : tuple
         The tags of the file, as `tifffile.imwrite` takes them.
-
-    Examples
-    --------
-    >>> Georeference((10.0, 0.0, 500.0, 0.0, -10.0, 900.0), 32633).place(
-    ...     2, 3
-    ... )
-    (520.0, 870.0)
     """
 
     transform: tuple[float, float, float, float, float, float]

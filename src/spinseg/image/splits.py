@@ -31,21 +31,6 @@ def split_gain(picture: Picture, regions: Ints) -> float:
     picture : Picture
     regions : array of int, the image's shape
         Connected regions from 1 on, the largest first; 0 outside.
-
-    Examples
-    --------
-    >>> from spinseg.image.picture import as_picture
-    >>> y, x = np.indices((100, 100))
-    >>> disc, ramp, one = (
-    ...     (np.hypot(y - 50, x - 50) < 30) / 2.0,
-    ...     x / 100,
-    ...     np.ones((100, 100), int),
-    ... )
-    >>> (
-    ...     bool(split_gain(as_picture(disc), one) > 0.5),
-    ...     split_gain(as_picture(ramp), one),
-    ... )
-    (True, 0.0)
     """
     step = int(np.ceil((regions.size / MAX_PIXELS) ** (1 / regions.ndim)))
     every = (slice(None, None, step),) * regions.ndim
