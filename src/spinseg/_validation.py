@@ -90,10 +90,13 @@ def finite_array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> 
     return array
 
 
-def per_item(name: str, value: ArrayLike, n_items: int) -> NDArray[np.float64]:
+def per_item(name: str, value: ArrayLike, n_items: int, *, positive: bool = False) -> NDArray[np.float64]:
     """One number for all items or one for each, as a vector."""
     array = check_array(name, value)
-    return finite_array(name, np.full(n_items, array) if array.ndim == 0 else array, (n_items,))
+    vector = finite_array(name, np.full(n_items, array) if array.ndim == 0 else array, (n_items,))
+    if positive and (vector <= 0).any():
+        invalid(name, "be positive", vector[vector <= 0][0])
+    return vector
 
 
 def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
