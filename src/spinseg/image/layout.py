@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import check_choice, invalid
-from spinseg.image.georeference import Georeference
 
 ChannelAxis = int | Literal["auto"] | None
 ChannelKind = Literal["auto", "color", "measured"]
@@ -25,6 +24,52 @@ UNNAMED = "QI"  # axes of a TIFF that its writer did not name
 EMPTY = "_"  # stands for an axis of length 1 that holds nothing, such as that of time where there is one time
 _IN_JSON = ("form", "stored_shape", "axes", "shape", "n_channels", "channel_axis", "channel_kind", "has_opacity")
 _NUMBERS_IN_JSON = ("number_type", "intensity_range", "otherwise")
+
+
+@dataclass(frozen=True)
+class Georeference:
+    """A place on a map for every pixel.
+
+    Attributes
+    ----------
+    transform : six floats, a to f
+        x = a column + b row + c and y = d column + e row + f, where (0, 0) is the outer corner of the first pixel.
+    epsg : int or None
+        The number of the coordinate reference system; None where the file names none.
+    tags : tuple
+        The tags of the file, as `tifffile.imwrite` takes them.
+    """
+
+    transform: tuple[float, float, float, float, float, float]
+    epsg: int | None = None
+    tags: tuple[Any, ...] = ()
+
+    def place(self, column: float, row: float) -> tuple[float, float]:
+        """Return the coordinates x and y on the map."""
+        a, b, c, d, e, f = self.transform
+        return a * column + b * row + c, d * column + e * row + f
+
+    @property
+    def turns_over(self) -> bool:
+        """Whether counterclockwise becomes clockwise, as where y counts upward on the map."""
+        a, b, _, d, e, _ = self.transform
+        return a * e - b * d < 0
+
+    @property
+    def name(self) -> str:
+        """The coordinate reference system in brackets; empty where it is unknown."""
+        return "" if self.epsg is None else f" (EPSG:{self.epsg})"
+
+    @property
+    def urn(self) -> str | None:
+        """The name of the coordinate reference system in GeoJSON; of EPSG:4326 the one with longitude first."""
+        if self.epsg is None:
+            return None
+        return "urn:ogc:def:crs:OGC:1.3:CRS84" if self.epsg == 4326 else f"urn:ogc:def:crs:EPSG::{self.epsg}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the transform and the number of the system by name."""
+        return {"transform": list(self.transform), "epsg": self.epsg}
 
 
 @dataclass(frozen=True)
