@@ -74,24 +74,10 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
     Examples
     --------
     >>> import spinseg as ss
-    >>> X = [
-    ...     [0.1],
-    ...     [0.0],
-    ...     [0.2],
-    ...     [0.1],
-    ...     [0.2],
-    ...     [0.0],
-    ...     [5.1],
-    ...     [5.0],
-    ...     [5.2],
-    ...     [5.1],
-    ...     [5.0],
-    ...     [5.2],
-    ... ]
+    >>> X = 2 * [[0.1], [0.0], [0.2]] + 2 * [[5.1], [5.0], [5.2]]
     >>> row = ss.SiteGraph.grid((12,))
-    >>> ss.SpatialClustering(random_state=0).fit(
-    ...     X, connectivity=row
-    ... ).labels_
+    >>> estimator = ss.SpatialClustering(random_state=0)
+    >>> estimator.fit(X, connectivity=row).labels_
     array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
 

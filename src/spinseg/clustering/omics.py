@@ -193,11 +193,8 @@ def varies_in_space(values: NDArray[np.float64], graph: SiteGraph) -> NDArray[np
     """Whether each column of a table is more alike at neighbors than by chance, by Moran's I.
 
     I is the mean product of the values at the two ends of an edge, in units of their variance. Without structure in
-    space it is about 0, with a standard error of one over the root of the number of edges.
-
-    References
-    ----------
-    Moran (1950), https://doi.org/10.1093/biomet/37.1-2.17
+    space it is about 0, with a standard error of one over the root of the number of edges (Moran 1950,
+    :DOI:`10.1093/biomet/37.1-2.17`).
     """
     centered = values - values.mean(axis=0)
     variance = np.square(centered).mean(axis=0)

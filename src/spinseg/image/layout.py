@@ -22,27 +22,20 @@ CHANNEL_ASPECT = 8  # times as long, at least
 CHANNEL_NAMES = "CS"  # channels, and samples of a TIFF
 UNNAMED = "QI"  # axes of a TIFF that its writer did not name
 EMPTY = "_"  # stands for an axis of length 1 that holds nothing, such as that of time where there is one time
-_IN_JSON = ("form", "stored_shape", "axes", "shape", "n_channels", "channel_axis", "channel_kind", "has_opacity")
-_NUMBERS_IN_JSON = ("number_type", "intensity_range", "otherwise")
+_IN_JSON = ["form", "stored_shape", "axes", "shape", "n_channels", "channel_axis", "channel_kind", "has_opacity"]
+_IN_JSON += ["number_type", "intensity_range", "otherwise"]
 
 
 @dataclass(frozen=True)
 class Georeference:
-    """A place on a map for every pixel.
+    """A place on a map for every pixel: x = a column + b row + c and y = d column + e row + f.
 
-    Attributes
-    ----------
-    transform : six floats, a to f
-        x = a column + b row + c and y = d column + e row + f, where (0, 0) is the outer corner of the first pixel.
-    epsg : int or None
-        The number of the coordinate reference system; None where the file names none.
-    tags : tuple
-        The tags of the file, as `tifffile.imwrite` takes them.
+    (0, 0) is the outer corner of the first pixel.
     """
 
-    transform: tuple[float, float, float, float, float, float]
-    epsg: int | None = None
-    tags: tuple[Any, ...] = ()
+    transform: tuple[float, float, float, float, float, float]  # a to f
+    epsg: int | None = None  # the number of the coordinate reference system, where the file names one
+    tags: tuple[Any, ...] = ()  # those of the file, as `tifffile.imwrite` takes them
 
     def place(self, column: float, row: float) -> tuple[float, float]:
         """Return the coordinates x and y on the map."""
@@ -195,7 +188,7 @@ class Reading:
 
     def to_json(self) -> dict[str, Any]:
         """Return the reading by name, in types that JSON knows, with the phrase as "read_as"."""
-        found = {name: getattr(self, name) for name in (*_IN_JSON, *_NUMBERS_IN_JSON)}
+        found = {name: getattr(self, name) for name in _IN_JSON}
         lists = {name: list(value) for name, value in found.items() if isinstance(value, tuple)}
         place = None if self.georeference is None else self.georeference.to_json()
         return {"read_as": str(self)} | found | lists | {"georeference": place}
