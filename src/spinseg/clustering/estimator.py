@@ -134,7 +134,7 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
         found = find_clusters(model, self.sweeps, self.chains, seed, self.progress)
         self.labels_, self.n_clusters_ = found.labels, found.n_clusters
         self.probability_, self.membership_ = found.probability, found.membership
-        self.draws_, self.chains_, self.diagnostics_ = found.draws, found.chains, found.diagnostics
+        self.draws_, self.chains_, self.diagnostics_ = found.chains.labels, found.chains, found.diagnostics
         return self
 
     def __sklearn_tags__(self) -> Any:
