@@ -15,7 +15,7 @@ from spinseg._validation import invalid
 from spinseg.image.decoding import check_numbers, check_size, decoding
 from spinseg.image.layout import Reading
 from spinseg.image.raster import decode_by_pillow, decode_tiff
-from spinseg.image.volumes import decode_nifti, decode_zarr, open_zarr
+from spinseg.image.volume_files import decode_nifti, decode_zarr, open_zarr
 
 _FORMATS = {  # by the first bytes of the content, since the name of a file may be wrong
     b"\x89PNG\r\n\x1a\n": "PNG",
