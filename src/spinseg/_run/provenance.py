@@ -14,22 +14,14 @@ Input = Mapping[str, Any]
 
 
 class Provenance(NamedTuple):
-    """What a result was computed from.
+    """What a result was computed from; inputs and settings by name, in types that JSON knows.
 
-    Attributes
-    ----------
-    inputs : dict
-        By name a dict whose "source" is a path or another name. Further entries, such as the hash of a file, tell
-        whether it has changed. None stands for an input that is not given.
-    version : str
-        That of spinseg.
-    seed : int or None
-    settings : dict
-        By name, of types that JSON knows.
+    The "source" of an input is a path or another name. Further entries, such as the hash of a file, tell whether it has
+    changed. None stands for an input that is not given.
     """
 
     inputs: Mapping[str, Input | None]
-    version: str | None
+    version: str | None  # of spinseg
     seed: Any
     settings: Mapping[str, Any]
 
