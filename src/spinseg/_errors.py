@@ -10,17 +10,9 @@ LOG = logging.getLogger("spinseg")  # tracebacks of bugs go here, at the level D
 
 BUG: Final = "this is a bug in spinseg; please report it"
 
-# Errors that the machine may raise in any program. Others, as that of a file used after it was closed, are bugs.
-MACHINE_ERRNOS = {
-    getattr(errno, name)
-    for name in (
-        *("ENOENT", "ENOTDIR", "EISDIR", "EEXIST", "ENOTEMPTY", "ENAMETOOLONG", "ELOOP", "ENXIO", "ENODEV"),
-        *("EACCES", "EPERM", "EROFS", "EBUSY", "ETXTBSY", "ENOSPC", "EDQUOT", "EFBIG", "EIO", "ESTALE", "EREMOTEIO"),
-        *("EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ETIMEDOUT", "EPIPE", "ECONNREFUSED", "ECONNRESET", "ECONNABORTED"),
-        *("EHOSTUNREACH", "ENETUNREACH", "EADDRINUSE", "EADDRNOTAVAIL"),
-    )
-    if hasattr(errno, name)
-}
+# What the system answers to a mistake in a program, such as the use of a closed file. All other numbers are of errors
+# that the machine may raise in any program.
+BUG_ERRNOS = {errno.EBADF, errno.EINVAL, errno.EFAULT, errno.ESPIPE, errno.ENOTTY, errno.ENOTSOCK, errno.ECHILD}
 MACHINE_ERRORS = (
     FileNotFoundError,
     FileExistsError,
@@ -74,20 +66,11 @@ class TaskBug(RuntimeError):
 
 
 class TaskFailure(NamedTuple):
-    """The record of a task that raised an exception, or whose process ended before it had a result.
-
-    Attributes
-    ----------
-    seconds : float
-    why : str
-        One line.
-    traceback : str
-        That of a bug; empty where the input or the machine is to blame.
-    """
+    """The record of a task that raised an exception, or whose process ended before it had a result."""
 
     seconds: float
-    why: str
-    traceback: str = ""
+    why: str  # one line
+    traceback: str = ""  # that of a bug; empty where the input or the machine is to blame
 
     @classmethod
     def from_exception(cls, error: BaseException, seconds: float = 0.0) -> "TaskFailure":
@@ -109,20 +92,12 @@ def is_expected(error: BaseException) -> bool:
     """Whether an error comes from the input or the machine, so that its line is enough; any other is a bug.
 
     An OSError without a number that was raised from another OSError, to name the file, is judged by the other one.
-
-    Examples
-    --------
-    >>> (
-    ...     is_expected(InvalidInput("beta must be finite: got nan")),
-    ...     is_expected(ValueError("math domain error")),
-    ... )
-    (True, False)
     """
     if isinstance(error, OSError):
         number, origin = error.errno, error.__context__
         while number is None and isinstance(origin, OSError):
             number, origin = origin.errno, origin.__context__
-        return isinstance(error, (TaskError, *MACHINE_ERRORS)) or number in MACHINE_ERRNOS
+        return isinstance(error, (TaskError, *MACHINE_ERRORS)) or number not in {None, *BUG_ERRNOS}
     return isinstance(error, (InvalidInput, MissingExtra, MemoryError))
 
 

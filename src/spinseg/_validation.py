@@ -23,6 +23,16 @@ def invalid(name: str, rule: str, value: object) -> NoReturn:
     raise InvalidInput(f"{name} must {rule}: got {' '.join(text.split())[:200]}")
 
 
+def _plain_number(name: str, rule: str, value: Any) -> Any:
+    """`value` as a finite number of Python, and no bool."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        invalid(name, rule, value)
+    value = value.item() if isinstance(value, np.generic) else value  # MAX_MAGNITUDE overflows single precision
+    if not -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE:
+        invalid(name, rule, value)
+    return value
+
+
 def check_real(
     name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf, at_most: float = math.inf
 ) -> float:
@@ -31,10 +41,8 @@ def check_real(
     rule += f" above {above + 0.0:g}" if above > -math.inf else ""
     rule += f" of at least {at_least:g}" if at_least > -math.inf else ""
     rule += f" and at most {at_most:g}" if at_most < math.inf else ""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        invalid(name, rule, value)
-    value = value.item() if isinstance(value, np.generic) else value  # MAX_MAGNITUDE overflows single precision
-    if not -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE or value <= above or not at_least <= value <= at_most:
+    value = _plain_number(name, rule, value)
+    if value <= above or not at_least <= value <= at_most:
         invalid(name, rule, value)
     return float(value)
 
@@ -42,10 +50,8 @@ def check_real(
 def check_int(name: str, value: Any, *, at_least: int, below: int = 2**63) -> int:
     """`value` as an int, at least a bound."""
     rule = f"be a whole number of at least {at_least}"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        invalid(name, rule, value)
-    value = value.item() if isinstance(value, np.generic) else value
-    if not -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE or int(value) != value or value < at_least:
+    value = _plain_number(name, rule, value)
+    if int(value) != value or value < at_least:
         invalid(name, rule, value)
     if value >= below:
         invalid(name, f"be below {below}", value)
@@ -90,10 +96,13 @@ def finite_array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> 
     return array
 
 
-def per_item(name: str, value: ArrayLike, n_items: int) -> NDArray[np.float64]:
+def per_item(name: str, value: ArrayLike, n_items: int, *, positive: bool = False) -> NDArray[np.float64]:
     """One number for all items or one for each, as a vector."""
     array = check_array(name, value)
-    return finite_array(name, np.full(n_items, array) if array.ndim == 0 else array, (n_items,))
+    vector = finite_array(name, np.full(n_items, array) if array.ndim == 0 else array, (n_items,))
+    if positive and (vector <= 0).any():
+        invalid(name, "be positive", vector[vector <= 0][0])
+    return vector
 
 
 def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
@@ -142,11 +151,5 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "site"), counted(2300, "site")
-    ('1 site', '2,300 sites')
-    """
+    """A number with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

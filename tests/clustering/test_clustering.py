@@ -138,7 +138,7 @@ def test_chains_and_advice_that_can_be_followed_come_with_the_clusters():
     found = find_clusters(clustering_model(values, graph, beta=0.2), sweeps=8, chains=6, seed=0)
     assert found.diagnostics.converged is False and "min_evidence" in found.diagnostics.verdict
     assert "temperatures" not in found.diagnostics.verdict  # no entry point of clusterings has them
-    assert found.chains.n_chains == 6 and found.draws is found.chains.labels
+    assert found.chains.n_chains == 6
     sure = find_clusters(clustering_model(*stripes(0, distance=9.0)[::2]), sweeps=8, chains=2, seed=0)
     assert "nothing in them ever varied" in sure.diagnostics.verdict and "Start chains" not in sure.diagnostics.verdict
     first, second = repr(sure).splitlines()

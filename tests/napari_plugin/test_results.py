@@ -204,4 +204,6 @@ def test_every_command_of_the_manifest_is_there():
     assert len(named) == 2 + len(PICTURES)
     for module, name in named:
         tree = ast.parse((source / module.replace(".", "/")).with_suffix(".py").read_text())
-        assert name in {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        defined = {getattr(node, "name", "") for node in tree.body}
+        defined |= {ast.unparse(node.targets[0]) for node in tree.body if isinstance(node, ast.Assign)}
+        assert name in defined

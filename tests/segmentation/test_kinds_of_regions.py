@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spinseg as ss
-from spinseg.partition.kinds import kind_shares, majority_kinds, same_kind_probability
+from spinseg.partition.pairs import kind_shares, majority_kinds, same_kind_probability
 
 
 def discs(noise: float = 0.03) -> np.ndarray:

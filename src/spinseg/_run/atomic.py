@@ -24,16 +24,6 @@ def atomic_write(path: FilePath, write: Callable[[BinaryIO], object]) -> None:
     The content goes to a hidden `.partial` file in the same folder, which is flushed to the disk and renamed, and then
     the folder is flushed, so that this holds after a power cut, too. The hidden file is removed where `write` fails or
     is interrupted; only a process that is killed leaves it behind. A file that is replaced keeps its permissions.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     atomic_write(
-    ...         Path(folder, "note.txt"), lambda file: file.write(b"whole")
-    ...     )
-    ...     Path(folder, "note.txt").read_text()
-    'whole'
     """
     name, target = printable(path), Path(os.path.realpath(path))  # a link stays a link
     if target.exists() and not target.is_file():  # renaming over /dev/null would replace it

@@ -44,19 +44,11 @@ def run_tasks(
 ) -> Iterator[tuple[int, Any]]:
     """Yield the index of each task and what `work` returned for it, or a TaskFailure, as tasks finish.
 
-    Parameters
-    ----------
-    work : callable
-        Called as work(task, check_interrupt). A long task calls `check_interrupt` now and then, with any arguments: it
-        raises KeyboardInterrupt where the task should return what it has. An exception that `work` raises becomes the
-        TaskFailure of that task, and the others go on.
-    jobs : int
-        The number of processes, as `check_jobs` gives it.
-    dask : str, optional
-        Address of a Dask scheduler, to use instead of processes.
-    in_process : bool
-        Run the tasks one after the other in this process instead. `check_interrupt` does nothing then, since Ctrl-C
-        raises KeyboardInterrupt in the task itself.
+    It is called as work(task, check_interrupt). A long task calls `check_interrupt` now and then, with any arguments:
+    it raises KeyboardInterrupt where the task should return what it has. An exception that `work` raises becomes the
+    TaskFailure of that task, and the others go on. `dask` is the address of a scheduler to use instead of processes.
+    Tasks `in_process` run one after the other, and `check_interrupt` does nothing, since Ctrl-C raises
+    KeyboardInterrupt in the task itself.
     """
     if in_process:
         return _run_here(work, tasks)

@@ -14,22 +14,14 @@ Input = Mapping[str, Any]
 
 
 class Provenance(NamedTuple):
-    """What a result was computed from.
+    """What a result was computed from; inputs and settings by name, in types that JSON knows.
 
-    Attributes
-    ----------
-    inputs : dict
-        By name a dict whose "source" is a path or another name. Further entries, such as the hash of a file, tell
-        whether it has changed. None stands for an input that is not given.
-    version : str
-        That of spinseg.
-    seed : int or None
-    settings : dict
-        By name, of types that JSON knows.
+    The "source" of an input is a path or another name. Further entries, such as the hash of a file, tell whether it has
+    changed. None stands for an input that is not given.
     """
 
     inputs: Mapping[str, Input | None]
-    version: str | None
+    version: str | None  # of spinseg
     seed: Any
     settings: Mapping[str, Any]
 
@@ -52,15 +44,7 @@ class Provenance(NamedTuple):
         return cls(inputs, record["spinseg"], record["seed"], dict(record["settings"]))
 
     def differences(self, wanted: "Provenance") -> list[str]:
-        """How this provenance differs from the wanted one, in words such as "seed 0, not 1".
-
-        Examples
-        --------
-        >>> Provenance({}, "1.0", 0, {"sweeps": 9}).differences(
-        ...     Provenance({}, "1.0", 1, {"sweeps": 9})
-        ... )
-        ['seed 0, not 1']
-        """
+        """How this provenance differs from the wanted one, in words such as "seed 0, not 1"."""
         found = []
         for name, value in wanted.inputs.items():
             stored = self.inputs.get(name)

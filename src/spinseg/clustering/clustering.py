@@ -56,16 +56,9 @@ START_APART = "Start chains from different places to tell."  # what a verdict ad
 class Clustering:
     """Clusters of sites, and the chains that they were estimated from.
 
-    Attributes
-    ----------
-    labels : (n_sites,) int32
-        The partition of least expected variation of information, numbered by first appearance, over the draws of those
-        chains whose log posterior is not far below that of the best.
-    membership : (n_sites, n_clusters) float64
-        How often each site is in each cluster, over the draws of all chains.
-    chains : Chains
-        Half of them start from single sites that were merged, the other half from parts of similar features that were.
-    diagnostics : Diagnostics
+    `labels`, (n_sites,), are the partition of least expected variation of information, numbered by first appearance,
+    over the draws of those chains whose log posterior is not far below that of the best. `membership`, (n_sites,
+    n_clusters), is how often each site is in each cluster, over the draws of all chains.
     """
 
     labels: NDArray[np.int32]
@@ -82,11 +75,6 @@ class Clustering:
     def probability(self) -> NDArray[np.float64]:
         """How sure the label of each site is: its membership in its own cluster."""
         return self.membership[np.arange(self.labels.size), self.labels]
-
-    @property
-    def draws(self) -> NDArray[np.int32]:
-        """The partitions drawn, (chain, draw, site)."""
-        return self.chains.labels
 
     def __repr__(self) -> str:
         found = f"{counted(self.n_clusters, 'cluster')} of {counted(self.labels.size, 'site')}"
@@ -251,20 +239,9 @@ def find_clusters(
 def membership(draws: ArrayLike, labels: NDArray[np.int32]) -> NDArray[np.float64]:
     """How often each site is in each cluster of `labels`, (n_sites, n_clusters), over draws of shape (.., n_sites).
 
-    The clusters of a draw get the labels with which as many sites as possible keep theirs, each label once. Clusters
-    that are left over get none, so that the memberships of a site add up to at most 1.
-
-    References
-    ----------
-    Papastamoulis & Iliopoulos (2010), https://doi.org/10.1198/jcgs.2010.09008
-
-    Examples
-    --------
-    >>> membership(
-    ...     [[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 1, 1], [0, 1, 2, 2]],
-    ...     np.array([0, 0, 1, 1]),
-    ... ).tolist()
-    [[1.0, 0.0], [0.5, 0.25], [0.0, 1.0], [0.0, 1.0]]
+    The clusters of a draw get the labels with which as many sites as possible keep theirs, each label once
+    (Papastamoulis & Iliopoulos 2010, :DOI:`10.1198/jcgs.2010.09008`). Clusters that are left over get none, so that the
+    memberships of a site add up to at most 1.
     """
     rows, sites = flatten_draws(draws), np.arange(labels.size)
     n_times = np.zeros((labels.size, int(labels.max()) + 1))

@@ -74,24 +74,10 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
     Examples
     --------
     >>> import spinseg as ss
-    >>> X = [
-    ...     [0.1],
-    ...     [0.0],
-    ...     [0.2],
-    ...     [0.1],
-    ...     [0.2],
-    ...     [0.0],
-    ...     [5.1],
-    ...     [5.0],
-    ...     [5.2],
-    ...     [5.1],
-    ...     [5.0],
-    ...     [5.2],
-    ... ]
+    >>> X = 2 * [[0.1], [0.0], [0.2]] + 2 * [[5.1], [5.0], [5.2]]
     >>> row = ss.SiteGraph.grid((12,))
-    >>> ss.SpatialClustering(random_state=0).fit(
-    ...     X, connectivity=row
-    ... ).labels_
+    >>> estimator = ss.SpatialClustering(random_state=0)
+    >>> estimator.fit(X, connectivity=row).labels_
     array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
 
@@ -148,7 +134,7 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
         found = find_clusters(model, self.sweeps, self.chains, seed, self.progress)
         self.labels_, self.n_clusters_ = found.labels, found.n_clusters
         self.probability_, self.membership_ = found.probability, found.membership
-        self.draws_, self.chains_, self.diagnostics_ = found.draws, found.chains, found.diagnostics
+        self.draws_, self.chains_, self.diagnostics_ = found.chains.labels, found.chains, found.diagnostics
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -193,19 +193,8 @@ def varies_in_space(values: NDArray[np.float64], graph: SiteGraph) -> NDArray[np
     """Whether each column of a table is more alike at neighbors than by chance, by Moran's I.
 
     I is the mean product of the values at the two ends of an edge, in units of their variance. Without structure in
-    space it is about 0, with a standard error of one over the root of the number of edges.
-
-    References
-    ----------
-    Moran (1950), https://doi.org/10.1093/biomet/37.1-2.17
-
-    Examples
-    --------
-    >>> row = SiteGraph.grid((40,))
-    >>> varies_in_space(
-    ...     np.stack([np.arange(40.0), np.arange(40.0) % 2], axis=1), row
-    ... ).tolist()
-    [True, False]
+    space it is about 0, with a standard error of one over the root of the number of edges (Moran 1950,
+    :DOI:`10.1093/biomet/37.1-2.17`).
     """
     centered = values - values.mean(axis=0)
     variance = np.square(centered).mean(axis=0)

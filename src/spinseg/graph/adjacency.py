@@ -22,10 +22,6 @@ def region_adjacency(sites: ArrayLike) -> SiteGraph:
     sites : array of int, any number of axes
         The site of every pixel; -1 outside.
 
-    Returns
-    -------
-    SiteGraph
-
     Examples
     --------
     >>> import spinseg as ss
@@ -52,38 +48,23 @@ def edge_means(sites: NDArray[np.int32], edges: NDArray[np.int32], values: NDArr
     """Return the mean of a map along the boundary of each edge, (n_edges,); edges are those of `region_adjacency`.
 
     Of the two pixels of a pair across the boundary the larger value counts.
-
-    Examples
-    --------
-    >>> edge_means(
-    ...     np.array([[0, 0, 1]]),
-    ...     np.array([[0, 1]]),
-    ...     np.array([[5.0, 3.0, 4.0]]),
-    ... )
-    array([4.])
     """
-    lower, upper, pixels = boundary_pairs(sites)
-    edge = edge_index(edges, lower, upper)
-    largest = values.ravel()[pixels].max(axis=0)
+    edge, largest = _across_edges(sites, edges, values)
     return np.bincount(edge, largest, len(edges)) / np.bincount(edge, minlength=len(edges))
 
 
 def edge_saddles(sites: NDArray[np.int32], edges: NDArray[np.int32], values: NDArray) -> NDArray[np.float64]:
-    """Return the lowest place of a map along the boundary of each edge, (n_edges,), as `edge_means` has the mean.
-
-    Examples
-    --------
-    >>> edge_saddles(
-    ...     np.array([[0, 1], [0, 1]]),
-    ...     np.array([[0, 1]]),
-    ...     np.array([[5, 3], [2, 4]]),
-    ... )
-    array([4.])
-    """
-    lower, upper, pixels = boundary_pairs(sites)
+    """Return the lowest place of a map along the boundary of each edge, (n_edges,), as `edge_means` has the mean."""
+    edge, largest = _across_edges(sites, edges, values)
     saddles = np.full(len(edges), np.inf)
-    np.minimum.at(saddles, edge_index(edges, lower, upper), values.ravel()[pixels].max(axis=0))
+    np.minimum.at(saddles, edge, largest)
     return saddles
+
+
+def _across_edges(sites: NDArray[np.int32], edges: NDArray[np.int32], values: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the edge that each pair of adjacent pixels in different sites belongs to, and its larger value."""
+    lower, upper, pixels = boundary_pairs(sites)
+    return edge_index(edges, lower, upper), values.ravel()[pixels].max(axis=0)
 
 
 def edge_index(edges: NDArray[np.int32], lower: NDArray[np.int32], upper: NDArray[np.int32]) -> NDArray[np.int64]:

@@ -30,7 +30,8 @@ def grid_edges(shape: tuple[int, ...], connectivity: int, inside: ArrayLike | No
             invalid("inside", f"be booleans of shape {shape}", f"{mask.dtype} of shape {mask.shape}")
         index = np.full(shape, -1, np.int32)
         index[mask] = np.arange(np.count_nonzero(mask), dtype=np.int32)
-    offsets = _neighbor_offsets(len(shape), connectivity)
+    offsets = [d for d in product((-1, 0, 1), repeat=len(shape)) if d > (0,) * len(shape)]  # that follow in this order
+    offsets = [d for d in offsets if np.count_nonzero(d) <= connectivity]
     neighbor = np.full((*shape, len(offsets)), -1, np.int32)  # -1 where there is none
     for k, offset in enumerate(offsets):
         here = tuple(slice(max(-d, 0), length - max(d, 0)) for d, length in zip(offset, shape, strict=True))
@@ -41,12 +42,6 @@ def grid_edges(shape: tuple[int, ...], connectivity: int, inside: ArrayLike | No
     edges[:, 0] = np.broadcast_to(index[..., None], neighbor.shape)[joined]
     edges[:, 1] = neighbor[joined]
     return int(index.max()) + 1, edges, None
-
-
-def _neighbor_offsets(n_axes: int, connectivity: int) -> list[tuple[int, ...]]:
-    """The offsets from a pixel to those neighbors that follow it in row-major order, sorted."""
-    offsets = product((-1, 0, 1), repeat=n_axes)
-    return [d for d in offsets if d > (0,) * n_axes and np.count_nonzero(d) <= connectivity]
 
 
 def checked_sites(sites: ArrayLike) -> tuple[NDArray[np.int32], int]:
@@ -158,13 +153,7 @@ def delaunay_edges(points: ArrayLike) -> Parts:
 
 
 def connected_components(n_items: int, pairs: NDArray[np.integer]) -> NDArray[np.int32]:
-    """The component of each item, numbered by first appearance, where the items of each pair belong together.
-
-    Examples
-    --------
-    >>> connected_components(4, np.array([[3, 1]]))
-    array([0, 1, 2, 1], dtype=int32)
-    """
+    """The component of each item, numbered by first appearance, where the items of each pair belong together."""
     links = sparse.coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(n_items, n_items))
     return sparse.csgraph.connected_components(links, directed=False)[1]
 

@@ -60,16 +60,7 @@ class Merging:
 def touching_regions(
     regions: NDArray[np.integer], edges: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.intp]]:
-    """Pairs of regions that touch, sorted, (n_pairs, 2); which edges join two regions; and the pair of each of these.
-
-    Examples
-    --------
-    >>> pairs, across, pair = touching_regions(
-    ...     np.array([0, 0, 1]), np.array([[0, 1], [1, 2], [0, 2]])
-    ... )
-    >>> pairs.tolist(), across.tolist(), pair.tolist()
-    ([[0, 1]], [False, True, True], [0, 0])
-    """
+    """Pairs of touching regions, sorted, (n_pairs, 2); which edges join two regions; and the pair of each of these."""
     ends = np.sort(regions[edges].astype(np.int64), axis=1)
     across = ends[:, 0] != ends[:, 1]
     stride = int(regions.max()) + 1
@@ -85,23 +76,11 @@ def merge_heights(
     The two touching regions with the lowest mean value along their common boundary, weighted by length, are joined
     again and again; of equal means that of the lowest regions, which have the number of a site of their largest part. A
     height is never below the heights of what was joined before, so that the regions of a lower level lie within those
-    of a higher one. Where there are cores, the sites of one are joined first, at level 0, and regions of different
-    cores never are: the height between them is infinite.
+    of a higher one.
 
-    Parameters
-    ----------
-    graph : SiteGraph
-        Of the sites, weighted by length.
-    values : (n_edges,) array
-        How often, over the draws, the two sites of each edge lay apart; or log-odds of a boundary.
-    cores : (n_sites,) array, optional
-        The seed of each site, 0 for none, with the sites that connect its own (`connect_seeds`).
-
-    Examples
-    --------
-    >>> triangle = SiteGraph(3, [[0, 1], [0, 2], [1, 2]], weights=[1, 1, 3])
-    >>> merge_heights(triangle, np.array([0.1, 0.9, 0.5])).tolist()
-    [0.1, 0.6, 0.6]
+    `values` are how often, over the draws, the two sites of each edge lay apart, or log-odds of a boundary. `cores` are
+    the seed of each site, 0 for none, with the sites that connect its own (`connect_seeds`): the sites of a core are
+    joined first, at level 0, and regions of different cores never are, so that the height between them is infinite.
     """
     n_sites, length = graph.n_sites, graph.length
     merging = Merging(n_sites, graph.edges, values * length, length)
@@ -162,37 +141,11 @@ def absorb_small(
     area: NDArray[np.integer] | None = None,
     seeds: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int32]:
-    """Regions of at least the smallest area: the smaller ones, smallest first, have joined a neighbor.
+    """Connected regions of at least the smallest area: the smaller ones, smallest first, have joined a neighbor.
 
     It is the neighbor with the largest coupling per length of common boundary, sum(beta) / sum(length), and the first
-    of those. A region that touches no other stays. A region with a seed comes first, and joins none with another seed.
-
-    Parameters
-    ----------
-    regions : (n_sites,) array
-        Connected, as `regions_of` gives them.
-    graph : SiteGraph
-        Of the sites.
-    beta : (n_edges,) array
-        Couplings of the edges.
-    length : (n_edges,) array, optional
-        Of each edge; by default all are as long.
-    area : (n_sites,) array, optional
-        By default every site has area 1.
-    seeds : (n_sites,) array, optional
-        The seed of each site, 0 for none. Each region has one at most.
-
-    Examples
-    --------
-    >>> line = SiteGraph(3, [[0, 1], [1, 2]])
-    >>> absorb_small(
-    ...     np.arange(3),
-    ...     line,
-    ...     np.array([0.1, 0.2]),
-    ...     5,
-    ...     area=np.array([9, 1, 9]),
-    ... )
-    array([0, 1, 1], dtype=int32)
+    of those. A region that touches no other stays. A region with a seed comes first, and joins none with another seed;
+    `seeds` are 0 for sites without one. By default all edges have length 1 and all sites area 1.
     """
     n_regions = int(regions.max()) + 1
     size = np.bincount(regions, area, n_regions).tolist()
@@ -227,28 +180,8 @@ def merge_in_rounds(
 ) -> NDArray[np.int32]:
     """The region of each piece after rounds in which many pairs merge at once, until none is chosen, (n_pieces,).
 
-    Parameters
-    ----------
-    edges : (n_edges, 2) array
-        Of pieces that touch.
-    sizes, means : (n_pieces,) and (n_pieces, n_channels) arrays
-        Of the pieces; those of a region are the sum and the weighted mean of its pieces'.
-    choices : functions
-        Of the edges, sizes and means of the regions by now, where edges may be repeated: the pairs that merge. The
-        rounds of a choice come after those of the one before.
-
-    Examples
-    --------
-    >>> alike = lambda edges, sizes, means: edges[
-    ...     np.abs(np.diff(means[edges, 0], axis=1)[:, 0]) < 2
-    ... ]
-    >>> merge_in_rounds(
-    ...     np.array([[0, 1], [1, 2]]),
-    ...     np.ones(3),
-    ...     np.array([[0.0], [1.0], [5.0]]),
-    ...     alike,
-    ... )
-    array([0, 0, 1], dtype=int32)
+    A choice is a function of the edges (which may be repeated), sizes and means of the regions by now: the pairs that
+    merge. The rounds of a choice come after those of the one before.
     """
     region = np.arange(sizes.size, dtype=np.int32)
     for choose in choices:
@@ -264,14 +197,6 @@ def merge_in_rounds(
 
 
 def nearest_pairs(pairs: NDArray[np.integer], distances: NDArray[np.float64]) -> NDArray[np.integer]:
-    """Of the pairs of each first region the one of the least distance, the first of these; sorted by region.
-
-    Examples
-    --------
-    >>> nearest_pairs(
-    ...     np.array([[1, 0], [0, 2], [0, 1]]), np.array([5.0, 3.0, 2.0])
-    ... ).tolist()
-    [[0, 1], [1, 0]]
-    """
+    """Of the pairs of each first region the one of the least distance, the first of these; sorted by region."""
     ordered = pairs[np.lexsort((distances, pairs[:, 0]))]
     return ordered[np.diff(ordered[:, 0], prepend=-1) > 0]

@@ -102,10 +102,6 @@ class SiteGraph:
         inside : array of bool, optional
             Which pixels are sites; all of them by default.
 
-        Returns
-        -------
-        SiteGraph
-
         Examples
         --------
         >>> import spinseg as ss
@@ -128,10 +124,6 @@ class SiteGraph:
         outside : int
             The label of pixels that belong to no site.
 
-        Returns
-        -------
-        SiteGraph
-
         Examples
         --------
         >>> import spinseg as ss
@@ -146,18 +138,8 @@ class SiteGraph:
         """The graph of a square matrix, sparse or not; edges are sorted.
 
         Every entry that is stored is an edge, in an array every entry but 0, in one direction or in both. Its weight is
-        the entry; a matrix of booleans has none.
-
-        Parameters
-        ----------
-        matrix : (n_sites, n_sites) sparse matrix or array
-        simplify : bool
-            Drop what lies on the diagonal, and where the two directions of an edge differ take the entry above it. By
-            default both are refused.
-
-        Returns
-        -------
-        SiteGraph
+        the entry; a matrix of booleans has none. With `simplify` what lies on the diagonal is dropped, and the entry
+        above it counts where the two directions of an edge differ. By default both are refused.
 
         Examples
         --------
@@ -181,33 +163,21 @@ class SiteGraph:
         simplify : bool
             As in `SiteGraph`.
 
-        Returns
-        -------
-        SiteGraph
-
         Examples
         --------
         >>> import spinseg as ss
         >>> import networkx as nx
-        >>> ss.SiteGraph.from_networkx(
-        ...     nx.path_graph(["a", "b", "c"])
-        ... ).edges.tolist()
+        >>> path = nx.path_graph(["a", "b", "c"])
+        >>> ss.SiteGraph.from_networkx(path).edges.tolist()
         [[0, 1], [1, 2]]
         """
         return cls(*found.networkx_edges(graph, weight), simplify=simplify)
 
     @classmethod
     def nearest(cls, points: ArrayLike, k: int) -> Self:
-        """The graph that joins each point with its k nearest, and so may give it more neighbors; edges are sorted.
+        """The graph that joins each point, (n_sites, n_axes), with its k nearest; edges are sorted.
 
-        Parameters
-        ----------
-        points : (n_sites, n_axes) array
-        k : int
-
-        Returns
-        -------
-        SiteGraph
+        A point has more neighbors where it is one of the nearest of others.
 
         Examples
         --------
@@ -221,24 +191,14 @@ class SiteGraph:
     def delaunay(cls, points: ArrayLike) -> Self:
         """The graph of the Delaunay triangulation of points in the plane or in space; edges are sorted.
 
-        Points around the rim are joined over long distances. A point that lies on another is joined to that one alone.
-
-        Parameters
-        ----------
-        points : (n_sites, n_axes) array
-            In two axes or more.
-
-        Returns
-        -------
-        SiteGraph
+        Points, (n_sites, n_axes), around the rim are joined over long distances. A point that lies on another is joined
+        to that one alone.
 
         Examples
         --------
         >>> import spinseg as ss
-        >>> ss.SiteGraph.delaunay(
-        ...     [[0, 0], [2, 0], [0, 2], [3, 3]]
-        ... ).edges.tolist()
-        [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]]
+        >>> ss.SiteGraph.delaunay([[0, 0], [2, 0], [0, 2]]).edges.tolist()
+        [[0, 1], [0, 2], [1, 2]]
         """
         return cls(*found.delaunay_edges(points))
 

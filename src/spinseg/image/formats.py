@@ -3,7 +3,6 @@
 import hashlib
 import os
 import stat
-from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
@@ -16,7 +15,7 @@ from spinseg._validation import invalid
 from spinseg.image.decoding import check_numbers, check_size, decoding
 from spinseg.image.layout import Reading
 from spinseg.image.raster import decode_by_pillow, decode_tiff
-from spinseg.image.volumes import decode_nifti, decode_zarr, open_zarr
+from spinseg.image.volume_files import decode_nifti, decode_zarr, open_zarr
 
 _FORMATS = {  # by the first bytes of the content, since the name of a file may be wrong
     b"\x89PNG\r\n\x1a\n": "PNG",
@@ -125,12 +124,7 @@ def content_hash(path: FilePath) -> str | None:
     Other files in a Zarr folder, such as coarser levels, do not count. None for what cannot be read: the decoder says
     why.
     """
-
-    def add_content(digest: "hashlib._Hash", file: str) -> None:
-        with open(file, "rb") as stream:
-            hashlib.file_digest(stream, lambda: digest)
-
-    return _digest(path, add_content)
+    return _digest(path, of_content=True)
 
 
 def file_state(path: FilePath) -> str | None:
@@ -138,25 +132,23 @@ def file_state(path: FilePath) -> str | None:
 
     While it is the same, so is the content. It may change without the content, as when files are copied.
     """
-
-    def add_state(digest: "hashlib._Hash", file: str) -> None:
-        status = os.stat(file)
-        digest.update(repr((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)).encode())
-
-    return _digest(path, add_state)
+    return _digest(path, of_content=False)
 
 
-def _digest(path: FilePath, add: Callable[["hashlib._Hash", str], None]) -> str | None:
-    """Return a digest of what `add` adds for each file of an image."""
+def _digest(path: FilePath, of_content: bool) -> str | None:
+    """Return a digest of the content, or of the state, of each file of an image."""
     digest = hashlib.sha256()
-    try:
-        if not os.path.isdir(path):
-            if not _is_regular(path):
-                return None
-            add(digest, os.fspath(path))
-        elif not is_zarr(path):
-            return None
+
+    def add(file: str) -> None:
+        if of_content:
+            with open(file, "rb") as stream:
+                hashlib.file_digest(stream, lambda: digest)
         else:
+            status = os.stat(file)
+            digest.update(repr((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)).encode())
+
+    try:
+        if is_zarr(path):
             with decoding(printable(path), "Zarr"):
                 found, stored = open_zarr(printable(path), os.fspath(path))
             digest.update(repr((found.path, stored.axes)).encode())
@@ -164,7 +156,11 @@ def _digest(path: FilePath, add: Callable[["hashlib._Hash", str], None]) -> str 
             for file in sorted(os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names):
                 name = PurePath(os.path.relpath(file, root)).as_posix()
                 digest.update(repr((name, os.stat(file).st_size)).encode(errors="surrogateescape"))
-                add(digest, file)
+                add(file)
+        elif _is_regular(path):
+            add(os.fspath(path))
+        else:
+            return None
     except (OSError, InvalidInput):
         return None
     return digest.hexdigest()

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._run.atomic import FilePath, atomic_write, printable
 from spinseg.image.formats import decode
-from spinseg.image.georeference import Georeference
-from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, Reading
+from spinseg.image.layout import ChannelAxis, ChannelKind, Georeference, IntensityRange, Reading
 from spinseg.image.picture import Picture, picture_of
 
 MAX_PIXELS = 2**27  # 512 x 512 x 512: 0.8 GB in standard form (uint16, three channels), before anything is computed

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import check_choice, invalid
-from spinseg.image.georeference import Georeference
 
 ChannelAxis = int | Literal["auto"] | None
 ChannelKind = Literal["auto", "color", "measured"]
@@ -23,8 +22,47 @@ CHANNEL_ASPECT = 8  # times as long, at least
 CHANNEL_NAMES = "CS"  # channels, and samples of a TIFF
 UNNAMED = "QI"  # axes of a TIFF that its writer did not name
 EMPTY = "_"  # stands for an axis of length 1 that holds nothing, such as that of time where there is one time
-_IN_JSON = ("form", "stored_shape", "axes", "shape", "n_channels", "channel_axis", "channel_kind", "has_opacity")
-_NUMBERS_IN_JSON = ("number_type", "intensity_range", "otherwise")
+_IN_JSON = ["form", "stored_shape", "axes", "shape", "n_channels", "channel_axis", "channel_kind", "has_opacity"]
+_IN_JSON += ["number_type", "intensity_range", "otherwise"]
+
+
+@dataclass(frozen=True)
+class Georeference:
+    """A place on a map for every pixel: x = a column + b row + c and y = d column + e row + f.
+
+    (0, 0) is the outer corner of the first pixel.
+    """
+
+    transform: tuple[float, float, float, float, float, float]  # a to f
+    epsg: int | None = None  # the number of the coordinate reference system, where the file names one
+    tags: tuple[Any, ...] = ()  # those of the file, as `tifffile.imwrite` takes them
+
+    def place(self, column: float, row: float) -> tuple[float, float]:
+        """Return the coordinates x and y on the map."""
+        a, b, c, d, e, f = self.transform
+        return a * column + b * row + c, d * column + e * row + f
+
+    @property
+    def turns_over(self) -> bool:
+        """Whether counterclockwise becomes clockwise, as where y counts upward on the map."""
+        a, b, _, d, e, _ = self.transform
+        return a * e - b * d < 0
+
+    @property
+    def name(self) -> str:
+        """The coordinate reference system in brackets; empty where it is unknown."""
+        return "" if self.epsg is None else f" (EPSG:{self.epsg})"
+
+    @property
+    def urn(self) -> str | None:
+        """The name of the coordinate reference system in GeoJSON; of EPSG:4326 the one with longitude first."""
+        if self.epsg is None:
+            return None
+        return "urn:ogc:def:crs:OGC:1.3:CRS84" if self.epsg == 4326 else f"urn:ogc:def:crs:EPSG::{self.epsg}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the transform and the number of the system by name."""
+        return {"transform": list(self.transform), "epsg": self.epsg}
 
 
 @dataclass(frozen=True)
@@ -150,7 +188,7 @@ class Reading:
 
     def to_json(self) -> dict[str, Any]:
         """Return the reading by name, in types that JSON knows, with the phrase as "read_as"."""
-        found = {name: getattr(self, name) for name in (*_IN_JSON, *_NUMBERS_IN_JSON)}
+        found = {name: getattr(self, name) for name in _IN_JSON}
         lists = {name: list(value) for name, value in found.items() if isinstance(value, tuple)}
         place = None if self.georeference is None else self.georeference.to_json()
         return {"read_as": str(self)} | found | lists | {"georeference": place}

@@ -34,14 +34,9 @@ N_ROUNDS = 20
 
 
 class Light(NamedTuple):
-    """Uneven light on an image.
+    """Uneven light on an image: a field of its shape that multiplies intensities, 1 on average.
 
-    Attributes
-    ----------
-    field : float32, the image's shape
-        What multiplies intensities, 1 on average; or if it `is_added`, what is added to them, 0 on average, as a share
-        of full intensity.
-    is_added : bool
+    If it `is_added`, it is added to them instead, 0 on average, as a share of full intensity.
     """
 
     field: NDArray[np.float32]

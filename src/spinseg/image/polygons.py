@@ -14,11 +14,6 @@ def region_polygons(regions: NDArray[np.integer]) -> dict[int, list[Polygon]]:
 
     Each piece of a region, of pixels that touch along sides, is a polygon. Rings may touch in corners. Where y counts
     upward, rings around pieces run counterclockwise and those around holes clockwise.
-
-    Examples
-    --------
-    >>> region_polygons(np.array([[1, 1, 2]]))[2]
-    [[[(2, 0), (3, 0), (3, 1), (2, 1)]]]
     """
     pieces = label(np.maximum(regions, 0), background=0, connectivity=1)
     width = regions.shape[1] + 1

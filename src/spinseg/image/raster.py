@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from spinseg._validation import invalid
 from spinseg.image.decoding import ORIENTATION_TAG, check_size, decoding, unprinted, upright
-from spinseg.image.georeference import georeference_of
-from spinseg.image.layout import CHANNEL_NAMES, Reading
+from spinseg.image.layout import CHANNEL_NAMES, Georeference, Reading
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -27,6 +26,10 @@ _COLOR_CODED = (3, 5, 6, 8)  # TIFF photometric: palette, CMYK, YCbCr, CIELAB; t
 _RGB, _YCBCR, _JPEG = 2, 6, 7  # photometric, twice, and compression; tifffile converts the latter two to RGB together
 _OPACITY = (1, 2)  # TIFF extra samples: associated and unassociated opacity
 _GDAL_NODATA = 42113  # the tag, text
+# Of a GeoTIFF: tags, keys and their values.
+_SCALE, _TIEPOINTS, _TRANSFORMATION, _DIRECTORY, _DOUBLES, _TEXTS = 33550, 33922, 34264, 34735, 34736, 34737
+_MODEL, _RASTER, _GEOGRAPHIC, _PROJECTED = 1024, 1025, 2048, 3072
+_IS_PROJECTED, _IS_POINT, _USER_DEFINED = 1, 2, 32767
 _DECOMPRESSORS: dict[int, Any] = {8: zlib.decompressobj, 32946: zlib.decompressobj, 34925: lzma.LZMADecompressor}
 
 
@@ -110,8 +113,32 @@ def decode_tiff(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[
         nodata = None
     about: Any = {"channel_kind": kind_of_samples(series.keyframe, axes)}
     if orientation(series.keyframe) == 1:  # else the tags are those of the image before it was turned
-        about["georeference"] = georeference_of(series.keyframe)
+        about["georeference"] = _georeference_of(series.keyframe)
     return array, Reading(form, axes, has_opacity, note, nodata, **about)
+
+
+def _georeference_of(page: Any) -> Georeference | None:
+    """Return where a page of a TIFF lies; None without tags, or with such as give no affine transform."""
+    values = {tag: page.tags.valueof(tag) for tag in (_SCALE, _TIEPOINTS, _TRANSFORMATION, _DIRECTORY)}
+    matrix, scale, tiepoint = values[_TRANSFORMATION], values[_SCALE], values[_TIEPOINTS]
+    try:
+        if matrix is not None:
+            a, b, c, d, e, f = (float(matrix[i]) for i in (0, 1, 3, 4, 5, 7))
+        elif scale is not None and tiepoint is not None:
+            a, b, d, e = float(scale[0]), 0.0, 0.0, -float(scale[1])
+            c, f = float(tiepoint[3] - a * tiepoint[0]), float(tiepoint[4] - e * tiepoint[1])
+        else:
+            return None
+        entries = zip(*((values[_DIRECTORY] or ())[first::4] for first in range(4, 8)), strict=True)
+        keys = {int(key): int(value) for key, location, _, value in entries if location == 0}  # of whole numbers
+    except (TypeError, ValueError, IndexError):  # damaged
+        return None
+    if keys.get(_RASTER) == _IS_POINT:  # the corner of a pixel is then half a pixel before its place
+        c, f = c - (a + b) / 2, f - (d + e) / 2
+    system = keys.get(_PROJECTED) if keys.get(_MODEL) == _IS_PROJECTED else keys.get(_GEOGRAPHIC)
+    tags = [page.tags[tag] for tag in (*values, _DOUBLES, _TEXTS) if tag in page.tags]
+    stored = tuple((int(tag.code), int(tag.dtype), int(tag.count), tag.value, True) for tag in tags)
+    return Georeference((a, b, c, d, e, f), system if system and system < _USER_DEFINED else None, stored)
 
 
 def check_metadata(name: str, warnings: list[str]) -> None:

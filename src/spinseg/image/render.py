@@ -12,6 +12,7 @@ from spinseg.graph.adjacency import boundary_pairs, checked_sites, edge_index
 from spinseg.image.features import site_means
 from spinseg.image.layout import ChannelAxis, Ints
 from spinseg.image.picture import MAX_CODE, Picture, as_picture, cielab
+from spinseg.partition.numbering import in_order
 
 PIXELS_PER_LINE_WIDTH = 650  # pixels of the longest side for each pixel of line width
 
@@ -151,8 +152,7 @@ def _check_labels(labels: ArrayLike, start_label: int = 0) -> Ints:
     if array.size == 0 or array.min() < start_label - 1:
         invalid("labels", f"number pixels from {start_label}, with {start_label - 1} outside", array)
     if array.max() > array.size:
-        values, rank = np.unique(array, return_inverse=True)
-        array = (rank + start_label - (values[0] < start_label)).reshape(array.shape)
+        array = in_order(array) + start_label - (array.min() < start_label)
     return array.astype(np.int32, copy=False)
 
 

@@ -24,28 +24,8 @@ def split_gain(picture: Picture, regions: Ints) -> float:
 
     Each region is divided by Otsu's threshold in its first principal component of intensities. Two Gaussians gain over
     one what their distance allows. For it counts only what intensities change more across the outline than on one side
-    of it: in light, noise and texture that is little. Each pixel of outline costs OUTLINE_COST.
-
-    Parameters
-    ----------
-    picture : Picture
-    regions : array of int, the image's shape
-        Connected regions from 1 on, the largest first; 0 outside.
-
-    Examples
-    --------
-    >>> from spinseg.image.picture import as_picture
-    >>> y, x = np.indices((100, 100))
-    >>> disc, ramp, one = (
-    ...     (np.hypot(y - 50, x - 50) < 30) / 2.0,
-    ...     x / 100,
-    ...     np.ones((100, 100), int),
-    ... )
-    >>> (
-    ...     bool(split_gain(as_picture(disc), one) > 0.5),
-    ...     split_gain(as_picture(ramp), one),
-    ... )
-    (True, 0.0)
+    of it: in light, noise and texture that is little. Each pixel of outline costs OUTLINE_COST. `regions` are those of
+    the pixels, connected, from 1 on, the largest first, and 0 outside.
     """
     step = int(np.ceil((regions.size / MAX_PIXELS) ** (1 / regions.ndim)))
     every = (slice(None, None, step),) * regions.ndim

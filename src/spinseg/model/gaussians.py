@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import multigammaln
 
-from spinseg._validation import check_array, check_real, finite_array, invalid, site_set
-from spinseg.model.likelihoods import DenseTerm, Floats, HistogramTerm, Likelihood, per_channel, rows, site_weights
-from spinseg.model.special import log_rising
+from spinseg._validation import check_array, check_real, finite_array, invalid, per_item, site_set
+from spinseg.model.likelihoods import DenseTerm, Floats, HistogramTerm, Likelihood, rows, site_weights
+from spinseg.model.priors import log_rising
 
 
 def _spread(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -65,8 +65,8 @@ class DiagonalGaussian(Likelihood):
         self.kappa, self.shape = check_real("kappa", kappa, above=0), check_real("shape", shape, above=0)
         w = site_weights("weights", weights, self.n_sites)
         center, variance = _spread(x, w)
-        self.mean = per_channel("mean", center if mean is None else mean, channels)
-        self.rate = per_channel("rate", 0.1 * self.shape * variance if rate is None else rate, channels, positive=True)
+        self.mean = per_item("mean", center if mean is None else mean, channels)
+        self.rate = per_item("rate", 0.1 * self.shape * variance if rate is None else rate, channels, positive=True)
         self.values = self.points = x - self.mean
         second = self.values**2
         if squares is not None:
@@ -149,7 +149,7 @@ class Gaussian(Likelihood):
         self.dof = check_real("dof", d + 2 if dof is None else dof, above=d - 1)
         w = site_weights("weights", weights, self.n_sites)
         center, variance = _spread(x, w)
-        self.mean = per_channel("mean", center if mean is None else mean, d)
+        self.mean = per_item("mean", center if mean is None else mean, d)
         default = np.diag(0.1 * max(self.dof - d - 1, 1.0) * variance)
         self.scale = finite_array(
             "scale", default if scale is None else np.atleast_2d(check_array("scale", scale)), (d, d)

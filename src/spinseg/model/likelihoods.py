@@ -26,7 +26,7 @@ from spinseg._validation import (
     per_item,
     site_set,
 )
-from spinseg.model.special import log_rising
+from spinseg.model.priors import log_rising
 
 Floats = NDArray[np.float64]
 DISTANCES = ("hellinger", "chi-square", "euclidean")
@@ -107,14 +107,6 @@ def site_weights(name: str, values: ArrayLike | None, n_sites: int) -> Floats:
     if (weights < 0).any():
         invalid(name, "not be negative", weights[weights < 0][0])
     return weights
-
-
-def per_channel(name: str, value: ArrayLike, channels: int, *, positive: bool = False) -> Floats:
-    """One number for all channels or one for each, as a vector."""
-    vector = per_item(name, value, channels)
-    if positive and (vector <= 0).any():
-        invalid(name, "be positive", vector[vector <= 0][0])
-    return vector
 
 
 class Flat(Likelihood):
@@ -225,15 +217,11 @@ def _sum_of_rows(table: sparse.csr_array, rows: NDArray[np.int64]) -> NDArray[An
 
 def count_table(name: str, counts: Any) -> sparse.csr_array:
     """`counts` as (n_sites, D) int32 compressed rows without zeros, refused where they are not whole numbers >= 0."""
-    if sparse.issparse(counts):
-        if counts.ndim != 2 or counts.dtype.kind not in "biuf":
-            invalid(name, "be a table of numbers of shape (n_sites, n_bins)", f"{counts.dtype} {counts.shape}")
-        table = sparse.csr_array(counts, copy=True)
-    else:
-        dense = check_array(name, counts)
-        if dense.ndim != 2:
-            invalid(name, "be a table of numbers of shape (n_sites, n_bins)", dense.shape)
-        table = sparse.csr_array(dense)
+    given = counts if sparse.issparse(counts) else check_array(name, counts)
+    if given.ndim != 2 or given.dtype.kind not in "biuf":
+        rule = "be a table of numbers of shape (n_sites, n_bins)"
+        invalid(name, rule, given.shape if given.ndim != 2 else given.dtype.name)
+    table = sparse.csr_array(given, copy=True)
     table.sum_duplicates()
     bad = ~((table.data >= 0) & (table.data == np.floor(table.data)))
     if bad.any():
@@ -287,10 +275,10 @@ class PoissonGamma(Likelihood):
         if (self.exposure == 0).any():
             invalid("exposure", "be positive", 0.0)
         self.points = y / self.exposure[:, None]
-        self.shape = per_channel("shape", shape, channels, positive=True)
+        self.shape = per_item("shape", shape, channels, positive=True)
         means = y.sum(axis=0) / max(self.exposure.sum(), np.finfo(float).tiny)
         default = self.shape / np.where(means > 0, means, 1.0)
-        self.rate = per_channel("rate", default if rate is None else rate, channels, positive=True)
+        self.rate = per_item("rate", default if rate is None else rate, channels, positive=True)
 
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, logsumexp
 
-from spinseg import _validation
-from spinseg._validation import invalid
+from spinseg._validation import check_array, check_real, finite_array, invalid, per_item
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.model.kinds import kind_tables
 from spinseg.model.likelihoods import Likelihood
 from spinseg.model.priors import ExchangeablePrior, PartitionPrior, Table
 from spinseg.model.seeds import checked_seeds, keeps_seeds
 from spinseg.partition.numbering import checked_labels
+
+MAX_SITES_OF_KINDS = 400  # for which the sums over partitions are computed, where no formula is known
 
 
 class Model:
@@ -72,27 +73,9 @@ class Model:
     ...     3,
     ... )
     -0.673
-    >>> mixture = ss.Model(
-    ...     graph,
-    ...     model.likelihood,
-    ...     model.prior,
-    ...     beta=[[0.0, 0.0], [1.0, 1.0]],
-    ... )
+    >>> mixture = ss.Model(graph, ss.Flat(), model.prior, [[0, 0], [1, 1]])
     >>> mixture.n_components, mixture.component(1).beta
     (2, array([1., 1.]))
-
-    Two regions of one kind, on both sides of a third:
-
-    >>> of_kinds = ss.Model(
-    ...     graph,
-    ...     model.likelihood,
-    ...     model.prior,
-    ...     0.5,
-    ...     connected=True,
-    ...     kinds=ss.DirichletProcess(1.0),
-    ... )
-    >>> round(of_kinds.log_posterior([0, 1, 2], kinds=[0, 1, 0]), 3)
-    -10.834
     """
 
     def __init__(
@@ -122,20 +105,19 @@ class Model:
         if not isinstance(connected, (bool, np.bool_)):
             invalid("connected", "be True or False", connected)
         self.connected = bool(connected)
-        self.power = _validation.check_real("power", power, above=0)
+        self.power = check_real("power", power, above=0)
         if seeds is not None and not self.connected:
             invalid("seeds", "not be given unless connected=True", "seeds")
         self.seeds = None if seeds is None else checked_seeds(seeds, graph)
         if kinds is not None and not self.connected:
             invalid("kinds", "not be given unless connected=True", kinds)
         self.kinds, self.kind_tables = kinds, None if kinds is None else kind_tables(kinds, graph.n_sites)
-        parts = graph.component_sizes if self.connected else np.array([graph.n_sites])
-        _check_sizes(prior, parts, graph.n_sites)
+        _check_sizes(prior, self._parts, graph.n_sites)
         self.tables: tuple[Table, Table] | None = None
         if not isinstance(prior, ExchangeablePrior):
             self.tables = prior.tables(graph.n_sites)
         if not self.cluster_numbers.size:
-            _refuse_numbers(prior, parts, graph.n_sites)
+            _refuse_numbers(prior, self._parts, graph.n_sites)
 
     def __repr__(self) -> str:
         kind = "" if not self.connected else " in connected clusters" if self.kinds is None else " in regions of kinds"
@@ -150,10 +132,14 @@ class Model:
         return 1 if self.beta.ndim == 1 else len(self.beta)
 
     @property
+    def _parts(self) -> NDArray[np.int64]:
+        """The numbers of sites in the parts of the graph that no cluster reaches across."""
+        return self.graph.component_sizes if self.connected else np.array([self.graph.n_sites])
+
+    @property
     def cluster_numbers(self) -> NDArray[np.intp]:
         """The numbers of clusters that the prior and its size limits allow, in rising order."""
-        parts = self.graph.component_sizes if self.connected else np.array([self.graph.n_sites])
-        fewest, most = _limits(self.prior, parts)
+        fewest, most = _limits(self.prior, self._parts)
         if self.tables is None:
             return np.arange(fewest, most + 1)
         return fewest + np.flatnonzero(self.tables[0][fewest : most + 1] > -np.inf)
@@ -227,9 +213,9 @@ class Model:
 
 def _couplings(beta: ArrayLike, n_edges: int) -> NDArray[np.float64]:
     """One coupling for each edge, or several rows of these."""
-    if _validation.check_array("beta", beta).ndim != 2:
-        return _validation.per_item("beta", beta, n_edges)
-    rows = _validation.finite_array("beta", beta, (None, n_edges))
+    if check_array("beta", beta).ndim != 2:
+        return per_item("beta", beta, n_edges)
+    rows = finite_array("beta", beta, (None, n_edges))
     if not len(rows):
         invalid("beta", "have one or more rows", rows.shape)
     return rows[0] if len(rows) == 1 else rows
@@ -272,3 +258,55 @@ def _refuse_numbers(prior: PartitionPrior, parts: NDArray[np.int64], n_sites: in
         invalid("max_size", rule, most_sites)
     numbers = "{}..{}".format(*_limits(prior, parts))
     invalid("prior", f"allow some partition of {n_sites} sites into {numbers} clusters", type(prior).__name__)
+
+
+def kind_tables(prior: PartitionPrior, n_sites: int) -> tuple[Table, Table, Table]:
+    """log_v, log_w and log_total, each of length n_sites + 1.
+
+    p(kinds | r regions) = exp(log_v[k] + sum of log_w[m_j] - log_total[r]) with m_j regions of kind j. log_total is
+    infinite where the prior allows no partition of that number of regions.
+    """
+    if isinstance(prior, ExchangeablePrior):
+        invalid("kinds", "be a prior with tables, such as TabulatedPrior", prior)
+    log_v, log_w = prior.tables(n_sites)
+    has_limits = prior.min_size > 1 or (prior.max_size is not None and prior.max_size < n_sites)
+    if not has_limits and _known_for_all(prior, n_sites):
+        known = [prior.log_normalizer(n) for n in range(1, n_sites + 1)]
+        return log_v, log_w, np.array([0.0, *known], dtype=np.float64)
+    if n_sites > MAX_SITES_OF_KINDS:
+        of_known_sum = "a DirichletProcess, PitmanYor, FiniteDirichlet or Potts without limits"
+        invalid("kinds", f"be {of_known_sum} on more than {MAX_SITES_OF_KINDS} sites", prior)
+    log_total = _log_sums(log_v, log_w)
+    return log_v, log_w, np.where(log_total > -np.inf, log_total, np.inf)
+
+
+def _known_for_all(prior: PartitionPrior, n_sites: int) -> bool:
+    """Whether the sums over partitions are known, of tables that do not depend on the number of sites."""
+    whole = prior.tables(n_sites)
+    for n in {1, n_sites // 2, n_sites - 1} - {0}:
+        if not all(np.array_equal(a[1 : n + 1], b[1:]) for a, b in zip(whole, prior.tables(n), strict=True)):
+            return False
+    return prior.log_normalizer(n_sites) is not None
+
+
+def _log_sums(log_v: Table, log_w: Table) -> NDArray[np.float64]:
+    """The log of the sum of exp(log_v[k] + sum of log_w) over all partitions of 0..n items, with no item's as 0.
+
+    The cluster of the first item has m - 1 of the others, and what is left is partitioned into k - 1 clusters.
+    """
+    n = log_v.size - 1
+    items, size = np.arange(n + 1)[:, None], np.arange(n + 1)
+    left = items - size
+    ways = np.full((n + 1, n + 1), -np.inf)
+    fits = (size >= 1) & (left >= 0)
+    ways[fits] = (
+        gammaln(np.maximum(items, 1)) - gammaln(np.maximum(size, 1)) - gammaln(np.maximum(left, 0) + 1) + log_w
+    )[fits]
+    into = np.where(size == 0, 0.0, -np.inf)  # k clusters, from k = 0 on
+    total = np.full(n + 1, -np.inf)
+    for k in range(1, n + 1):
+        with np.errstate(divide="ignore"):
+            into = logsumexp(ways + into[np.maximum(left, 0)], axis=1)
+        total = np.logaddexp(total, log_v[k] + into)
+    total[0] = 0.0
+    return total

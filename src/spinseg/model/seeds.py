@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from spinseg._validation import check_array, integer_array, invalid
+from spinseg.graph.edges import connected_components
 from spinseg.graph.site_graph import SiteGraph
 
 N_ORDERS = 20  # in which seeds are connected one after the other until all are; the first connected may be in the way
@@ -67,11 +68,8 @@ def partition_with_seeds(
     seeded = np.flatnonzero(seeds)
     n_labels = int(labels.max()) + 1
     _, group = np.unique(seeds[seeded], return_inverse=True)
-    joins = np.stack([labels[seeded], n_labels + group.ravel()])
-    size = n_labels + int(group.max()) + 1
-    joined = sparse.coo_array((np.ones(seeded.size), tuple(joins)), shape=(size, size))
-    union = sparse.csgraph.connected_components(joined, directed=False)[1]
-    united = union[labels]
+    joins = np.stack([labels[seeded], n_labels + group.ravel()], axis=1)
+    united = connected_components(n_labels + int(group.max()) + 1, joins)[labels]
     of_seed = dict(zip(seeds[seeded].tolist(), united[seeded].tolist(), strict=True))
     united[held > 0] = [of_seed[seed] for seed in held[held > 0].tolist()]
     nearest = _nearest_seeds(graph, held, cost, united[graph.edges[:, 0]] == united[graph.edges[:, 1]])

@@ -14,7 +14,6 @@ LayerData = tuple[Any, dict[str, Any], str]  # data, attributes and kind, as `La
 
 CHANNEL_LABELS = ("c", "ch", "channel", "channels")
 FEATURES = ("area", "share", "probability", "boundary", "kind")  # of a region, which napari shows under the pointer
-LABELS = {"opacity": 0.5}
 PROBABILITY = {"contrast_limits": (0, 1), "colormap": "magma"}
 
 
@@ -108,7 +107,7 @@ def _channel_axis(shape: tuple[int, ...], channel_axis: ChannelAxis, attributes:
 
 def labels_layer(labels: Any, name: str, **more: Any) -> LayerData:
     """Labels, through which the image is seen."""
-    return labels, {"name": name, **LABELS, **more}, "labels"
+    return labels, {"name": name, "opacity": 0.5, **more}, "labels"
 
 
 def boundary_layer(probability: Any, name: str, **more: Any) -> LayerData:

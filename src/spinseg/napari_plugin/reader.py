@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,23 +65,14 @@ def _folder(path: str) -> Path:
     return Path(path) if Path(path).is_dir() else Path(path).parent
 
 
-def coffee() -> list[LayerData]:
-    """A cup of coffee."""
-    return _photograph("coffee")
-
-
-def cat() -> list[LayerData]:
-    """A cat."""
-    return _photograph("cat")
-
-
-def astronaut() -> list[LayerData]:
-    """An astronaut."""
-    return _photograph("astronaut")
-
-
 def _photograph(name: str) -> list[LayerData]:
     """Return the bundled photograph of this name, with its credit line."""
     with Image.open(PICTURES[name].path) as image:
         pixels = np.asarray(image)
     return [(pixels, {"name": name, "rgb": True, "metadata": {"credit": PICTURES[name].credit}}, "image")]
+
+
+# What napari calls for its samples.
+coffee = partial(_photograph, "coffee")
+cat = partial(_photograph, "cat")
+astronaut = partial(_photograph, "astronaut")

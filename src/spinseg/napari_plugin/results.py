@@ -74,29 +74,22 @@ class LayerResult:
 
     def layers(self) -> dict[str, LayerData]:
         """All layers by what they show: labels, kinds if regions have any, boundaries and draws if there are draws."""
-        labels = {"labels": self.labels(next(iter(self.views)))}
-        if self.segmentation.kinds is not None:
-            labels["kinds"] = self._kinds()
-        return labels | ({"boundaries": self._boundaries(), "draws": self._draws()} if self.has_draws else {})
+        found, name, place = self.segmentation, self.image.name, self.image.placement()
+        layers = {"labels": self.labels(next(iter(self.views)))}
+        if found.kinds is not None:
+            kinds = label_image(found.kinds[found.partition], found.sites, start_label=1)
+            layers["kinds"] = labels_layer(kinds, f"{name} kinds", visible=False, **place)
+        if self.has_draws:
+            more = {"metadata": {"boundaries": found.boundary_rows}, **place}
+            layers["boundaries"] = boundary_layer(found.boundary_probability, f"{name} boundaries", **more)
+            layers["draws"] = self._draws()
+        return layers
 
     def labels(self, detail: float) -> LayerData:
         """The labels at a detail whose view is known."""
         partition, attributes = self.views[detail]
         labels = label_image(partition, self.segmentation.sites, start_label=1)
         return labels_layer(labels, f"{self.image.name} labels", **attributes, **self.image.placement())
-
-    def _kinds(self) -> LayerData:
-        """The kind of every pixel, counted from 1; hidden at first."""
-        found = self.segmentation
-        assert found.kinds is not None
-        kinds = label_image(found.kinds[found.partition], found.sites, start_label=1)
-        return labels_layer(kinds, f"{self.image.name} kinds", visible=False, **self.image.placement())
-
-    def _boundaries(self) -> LayerData:
-        """The boundary probability, with the table of boundaries and their standard errors as metadata."""
-        found = self.segmentation
-        more = {"metadata": {"boundaries": found.boundary_rows}, **self.image.placement()}
-        return boundary_layer(found.boundary_probability, f"{self.image.name} boundaries", **more)
 
     def _draws(self) -> LayerData:
         """Draws spread over details, chains and sweeps, from coarse to fine, along a first axis; hidden at first."""
@@ -112,9 +105,8 @@ class LayerResult:
     def together(self, place: Sequence[float]) -> LayerData | None:
         """The probability that each place is in the region of this one, given as an index; None outside the image."""
         found, index = self.segmentation, tuple(int(np.rint(coordinate)) for coordinate in place)
-        if not all(0 <= i < length for i, length in zip(index, found.sites.shape, strict=True)):
-            return None
-        if found.sites[index] < 0:
+        is_within = all(0 <= i < length for i, length in zip(index, found.sites.shape, strict=True))
+        if not is_within or found.sites[index] < 0:
             return None
         attributes = {"name": f"{self.image.name} together", **PROBABILITY, "opacity": 0.9, **self.image.placement()}
         return found.co_clustering(*index), attributes, "image"

@@ -29,16 +29,7 @@ class ContingencyTable(NamedTuple):
 def contingency_table(
     rows: NDArray[np.integer], columns: NDArray[np.integer], weights: NDArray[np.integer] | None = None
 ) -> ContingencyTable:
-    """Return the table of two vectors of labels, each numbered from 0; an item counts as often as its weight says.
-
-    Examples
-    --------
-    >>> table = contingency_table(
-    ...     np.array([0, 0, 0, 1]), np.array([0, 1, 1, 1])
-    ... )
-    >>> table.row.tolist(), table.column.tolist(), table.shared.tolist()
-    ([0, 0, 1], [0, 1, 1], [1, 2, 1])
-    """
+    """Return the table of two vectors of labels, each numbered from 0; an item counts as often as its weight says."""
     row_sizes, column_sizes = _counts(rows, weights), _counts(columns, weights)
     cell = rows.astype(np.int64) * column_sizes.size + columns
     if row_sizes.size * column_sizes.size <= 4 * cell.size + 1024:  # a dense table is faster while it is this small
@@ -74,15 +65,6 @@ def rand_index_of(table: ContingencyTable) -> float:
     """Return the share of pairs of different items that are together in both partitions or apart in both.
 
     It is 1 for a single item.
-
-    Examples
-    --------
-    >>> rand_index_of(
-    ...     contingency_table(
-    ...         np.array([0, 0, 1, 1]), np.array([0, 0, 0, 0])
-    ...     )
-    ... ) == 2 / 6
-    True
     """
     pairs, both, in_rows, in_columns = pair_counts(table)
     return (pairs + 2 * both - in_rows - in_columns) / pairs if pairs else 1.0
@@ -92,15 +74,6 @@ def adjusted_rand_index_of(table: ContingencyTable) -> float:
     """Return the Rand index corrected for chance: 0 expected for random labels, 1 for equal partitions, at least -1/2.
 
     Two partitions of one cluster each are equal, and so are two partitions into single items.
-
-    Examples
-    --------
-    >>> adjusted_rand_index_of(
-    ...     contingency_table(
-    ...         np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    ...     )
-    ... )
-    -0.5
     """
     pairs, both, in_rows, in_columns = pair_counts(table)
     # The numerator and the denominator are both multiplied by 2 C(n, 2), so that they are integers.
@@ -114,15 +87,6 @@ def vi_of(table: ContingencyTable) -> float:
 
     1/n sum n_ij (log2 a_i / n_ij + log2 b_j / n_ij), with n items, n_ij of them in a cell whose row has a_i and whose
     column has b_j.
-
-    Examples
-    --------
-    >>> vi_of(
-    ...     contingency_table(
-    ...         np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    ...     )
-    ... )
-    2.0
     """
     n_ij, a_i, b_j = table.cells
     return float(np.sum(n_ij * (np.log2(a_i / n_ij) + np.log2(b_j / n_ij)))) / int(n_ij.sum())
@@ -133,15 +97,6 @@ def binder_of(table: ContingencyTable, cost_apart: float = 1.0, cost_together: f
 
     A pair that is together in the columns' partition alone costs `cost_apart`, one in the rows' alone `cost_together`.
     With both 1 it is one minus the Rand index.
-
-    Examples
-    --------
-    >>> binder_of(
-    ...     contingency_table(
-    ...         np.array([0, 0, 1, 1]), np.array([0, 0, 0, 0])
-    ...     )
-    ... ) == 4 / 6
-    True
     """
     pairs, both, in_rows, in_columns = pair_counts(table)
     return (cost_apart * (in_columns - both) + cost_together * (in_rows - both)) / max(pairs, 1)

@@ -7,13 +7,7 @@ from spinseg._validation import check_array, integer_array, invalid
 
 
 def in_order(labels: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The same labels numbered 0..k-1 in increasing order, in the same shape.
-
-    Examples
-    --------
-    >>> in_order(np.array([[7, -2], [7, 9]])).tolist()
-    [[1, 0], [1, 2]]
-    """
+    """The same labels numbered 0..k-1 in increasing order, in the same shape."""
     if labels.size and labels.min() >= 0 and labels.max() <= 4 * labels.size + 1024:  # as in most label images
         numbers = labels.astype(np.int64)
         return (np.cumsum(np.bincount(numbers.ravel()) > 0) - 1)[numbers]
@@ -21,13 +15,7 @@ def in_order(labels: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def by_first_appearance(labels: NDArray[np.integer]) -> NDArray[np.int32]:
-    """The same labels numbered 0..k-1 by first appearance in row-major order, in the same shape.
-
-    Examples
-    --------
-    >>> by_first_appearance(np.array([[7, -2], [7, 9]])).tolist()
-    [[0, 1], [0, 2]]
-    """
+    """The same labels numbered 0..k-1 by first appearance in row-major order, in the same shape."""
     numbers = in_order(labels)
     flat = numbers.ravel()
     first = np.empty(int(flat.max(initial=-1)) + 1, np.int64)
@@ -46,13 +34,7 @@ def checked_labels(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int3
 
 
 def largest_first(partition: NDArray[np.int32], pixels: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The same partition, numbered 0..k-1 from the largest cluster on; `pixels` are those of each site.
-
-    Examples
-    --------
-    >>> largest_first(np.array([0, 1]), pixels=np.array([10, 20]))
-    array([1, 0], dtype=int32)
-    """
+    """The same partition, numbered 0..k-1 from the largest cluster on; `pixels` are those of each site."""
     areas = np.bincount(partition, pixels)
     number = np.empty(areas.size, np.int32)
     number[np.argsort(-areas, kind="stable")] = np.arange(areas.size)
@@ -60,11 +42,5 @@ def largest_first(partition: NDArray[np.int32], pixels: NDArray[np.int64]) -> ND
 
 
 def label_image(partition: NDArray[np.int32], sites: NDArray[np.int32], start_label: int) -> NDArray[np.int32]:
-    """The label of every pixel: that of its site's cluster, from `start_label` on, and one less outside (site -1).
-
-    Examples
-    --------
-    >>> label_image(np.array([1, 0]), np.array([[0, 1, -1]]), start_label=1)
-    array([[2, 1, 0]], dtype=int32)
-    """
+    """The label of every pixel: that of its site's cluster, from `start_label` on, and one less outside (site -1)."""
     return np.append(partition + start_label, start_label - 1).astype(np.int32)[sites]

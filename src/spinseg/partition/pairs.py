@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -98,18 +98,7 @@ def co_clustering(labels: ArrayLike | Partition, site: int | None = None) -> NDA
 
 
 def count_clusters(labels: ArrayLike | Partition) -> NDArray[np.int64]:
-    """Return the number of clusters of each draw.
-
-    Parameters
-    ----------
-    labels : Chains or (.., n_sites) array of int
-        Draws.
-
-    Examples
-    --------
-    >>> count_clusters([[0, 0, 1], [0, 1, 1], [0, 1, 2]]).tolist()
-    [2, 2, 3]
-    """
+    """Return the number of clusters of each draw, in the shape of the draws."""
     counts = [np.unique(draw).size for draw in flatten_draws(labels)]
     return np.array(counts).reshape(np.shape(labels_of(labels))[:-1])
 
@@ -118,13 +107,6 @@ def cohesion(labels: NDArray[np.int32], regions: NDArray[np.int32]) -> NDArray[n
     """How often two sites of a region share a cluster, one number per region, over draws of shape (.., n_sites).
 
     Per draw it is sum_c n_c (n_c - 1) / n (n - 1), n_c of the region's n sites being in cluster c; 1 for a single site.
-
-    Examples
-    --------
-    >>> cohesion(
-    ...     np.array([[0, 0, 0], [0, 1, 1]]), np.array([0, 0, 1])
-    ... ).tolist()
-    [0.5, 1.0]
     """
     sizes = np.bincount(regions)
     pairs, draws = np.zeros(sizes.size), labels.reshape(-1, labels.shape[-1])
@@ -132,3 +114,28 @@ def cohesion(labels: NDArray[np.int32], regions: NDArray[np.int32]) -> NDArray[n
         table = contingency_table(regions, draw)
         pairs += np.bincount(table.row, table.shared * (table.shared - 1), sizes.size)
     return np.where(sizes > 1, pairs / np.maximum(len(draws) * sizes * (sizes - 1), 1), 1.0)
+
+
+def kind_shares(regions: NDArray[np.integer], kinds: NDArray[np.integer], weights: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the share of each kind in the weight of each region, (n_regions, n_kinds), in a draw of kinds of sites."""
+    n_regions, n_kinds = int(regions.max()) + 1, int(kinds.max()) + 1
+    table = np.bincount(regions * n_kinds + kinds, weights, n_regions * n_kinds).reshape(n_regions, n_kinds)
+    return table / table.sum(axis=1, keepdims=True)
+
+
+def same_kind_probability(
+    regions: NDArray[np.integer], draws: NDArray[np.integer], weights: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return how often a point of one region and a point of another are of one kind, (n_regions, n_regions).
+
+    Points of one region may be of two kinds in a draw, so that the diagonal need not be 1.
+    """
+    shares = [kind_shares(regions, kinds, weights) for kinds in draws]
+    return np.mean([share @ share.T for share in shares], axis=0)
+
+
+def majority_kinds(
+    regions: NDArray[np.integer], draws: NDArray[np.integer], weights: NDArray[Any]
+) -> NDArray[np.int32]:
+    """Return the kind that most of each region has in each draw, (n_draws, n_regions)."""
+    return np.array([kind_shares(regions, kinds, weights).argmax(axis=1) for kinds in draws], dtype=np.int32)

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from spinseg._validation import check_choice, check_int, check_real, finite_array, invalid
 from spinseg.model.likelihoods import DenseTerm, HistogramTerm, Likelihood, Product, count_table
 from spinseg.model.posterior import Model
-from spinseg.model.special import log_rising
+from spinseg.model.priors import log_rising
 from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.kernels.clusters import rebuild
 from spinseg.sampler.kernels.kinds import sum_kinds

@@ -15,8 +15,8 @@ from spinseg._errors import MissingExtra
 from spinseg._run.atomic import atomic_write, print_warning, printable
 from spinseg._validation import InvalidInput, check_choice, invalid
 from spinseg._version import VERSION
-from spinseg.image.georeference import Georeference
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
+from spinseg.image.layout import Georeference
 from spinseg.image.picture import Picture
 from spinseg.image.polygons import Polygon, region_polygons
 from spinseg.image.render import label_colors, overlay

@@ -20,9 +20,8 @@ from spinseg.image.light import Light
 from spinseg.image.picture import Picture
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
-from spinseg.partition.kinds import majority_kinds, same_kind_probability
 from spinseg.partition.numbering import label_image, largest_first
-from spinseg.partition.pairs import co_clustering
+from spinseg.partition.pairs import co_clustering, majority_kinds, same_kind_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.convergence import separation_of_chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose

@@ -22,7 +22,7 @@ from spinseg.image.io import MAX_PIXELS
 from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, ChannelKind, IntensityRange, Reading
 from spinseg.image.picture import Picture, as_picture
 from spinseg.image.raster import check_metadata, has_opacity, kind_of_samples, orientation, stores_intensities
-from spinseg.image.volumes import open_zarr
+from spinseg.image.volume_files import open_zarr
 from spinseg.image.working import block_means
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
