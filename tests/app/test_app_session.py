@@ -22,9 +22,10 @@ from spinseg.app.guard import Refused
 from spinseg.app.rendering import match_labels
 from spinseg.app.run_loop import NotYet
 from spinseg.app.session import CUT, FORBIDDEN, Session
-from spinseg.app.words import in_user_words
+from spinseg.app.words import in_user_words, refusal
+from spinseg.image.contrast import Contrast
 from spinseg.image.io import read_picture
-from spinseg.image.picture import as_picture
+from spinseg.image.picture import OTHERWISE_COLOR, as_picture
 from spinseg.image.seeds import reduced_seeds, seed_image
 from spinseg.partition.pairs import co_clustering, separation_probability
 from spinseg.pictures import PICTURES
@@ -32,7 +33,7 @@ from spinseg.sampler.diagnostics import is_enough
 from spinseg.sampler.starts import STARTS
 from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.report.pictures import spread_draws
-from spinseg.segmentation.verdict import shortfalls, verdict_sentences
+from spinseg.segmentation.verdict import one_region_warning, shortfalls, verdict_sentences
 
 pytestmark = pytest.mark.anyio
 
@@ -627,24 +628,26 @@ async def test_what_is_refused_is_said_in_the_words_of_the_web_app(session):
     for sentence, seeds in cases.items():
         with pytest.raises(ss.InvalidInput) as refused:
             await apply(session, preset="photo", chains=1, seeds=seeds)
-        assert re.fullmatch(sentence, in_user_words(str(refused.value))), refused.value
+        assert re.fullmatch(sentence, refusal(refused.value)), refused.value
     with pytest.raises(ss.InvalidInput) as refused:
         await apply(session, preset="paper", seeds={"1": [[5, 5]]})
-    assert in_user_words(str(refused.value)).startswith("Scribbles need connected regions: choose one of the presets")
+    assert refusal(refused.value).startswith("Scribbles need connected regions: choose one of the presets")
     with pytest.raises(ss.InvalidInput) as refused:
         await apply(session, preset="paper", min_size=30, max_size=20)
-    assert "at least as many superpixels as the smallest, 30" in in_user_words(str(refused.value))
+    assert "at least as many superpixels as the smallest, 30" in refusal(refused.value)
     with pytest.raises(ss.InvalidInput) as refused:
         seed_image({1: [(0, 0)]}, (4, 4), np.zeros((4, 4), bool))
-    assert in_user_words(str(refused.value)) == "A stroke must lie inside the visible part of the image."
+    assert refusal(refused.value) == "A stroke must lie inside the visible part of the image."
     with pytest.raises(ss.InvalidInput) as refused:
         reduced_seeds(np.array([[1, 2], [3, 4]]), 2)
-    assert re.match(r"The \w+ strokes must lie at least 2 pixels from", in_user_words(str(refused.value)))
+    assert re.match(r"The \w+ strokes must lie at least 2 pixels from", refusal(refused.value))
     close = np.zeros((40, 40))
     close[5:20, 5:20] = 1
     warned = ss.segment(close, "photo", detail=0.0, rng=0, sweeps=4).verdict
-    for words in (warned, "Try intensity_range=(0, 0.5), which its numbers fill", "more sites, as with n_sites=2000"):
-        assert not re.search(r"\w+=|\w_\w", in_user_words(words)), in_user_words(words)
+    dark = one_region_warning(Contrast(0.05, 0, (0.25, 0.375)), None, ss.Photo())
+    doubts = [ss.as_picture(np.zeros(shape)).reading.otherwise for shape in ((5, 90, 60), (90, 90, 5))]
+    for advice in (warned, dark, *doubts, ss.Photo(detail=1.0).finer, ss.Paper().finer, OTHERWISE_COLOR):
+        assert re.search(r"\w+=", advice) and not re.search(r"\w+=|\w_\w", in_user_words(advice)), advice
 
 
 def test_matched_clusters_keep_their_numbers():

@@ -27,7 +27,7 @@ from spinseg.app.controls import MAX_CHAINS, UserSettings, checked_seeds, page_d
 from spinseg.app.guard import UPLOAD_BYTES, Refused, read_body, read_json
 from spinseg.app.run_loop import MAX_RUNNING_CHAINS, NotYet
 from spinseg.app.session import Session, Sessions
-from spinseg.app.words import in_user_words
+from spinseg.app.words import in_user_words, refusal
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_picture
 from spinseg.image.picture import Picture
@@ -102,7 +102,7 @@ class Handlers:
         session = await asyncio.to_thread(Session, picture, source, **given)
         shapes = {"shape": list(picture.shape), "shown": list(session.image.shape[:2])}
         otherwise = picture.reading and picture.reading.otherwise
-        reading = {"read_as": str(picture.reading), "read_otherwise": otherwise and in_user_words(otherwise)}
+        reading = {"read_as": str(picture.reading), "read_otherwise": otherwise and f"{in_user_words(otherwise)}."}
         return JSONResponse({"id": self.sessions.add(session), "name": Path(source).name, **shapes, **reading}, 201)
 
     async def settings(self, sent: Mapping[str, Any], session: Session) -> None:
@@ -225,8 +225,11 @@ def _decode(body: bytes, path: Path | None, given: dict[str, Any]) -> Picture:
         upload.write_bytes(body)  # not atomically: it is read and deleted at once
         try:
             picture = read_picture(upload, max_pixels=MAX_PIXELS, **given)
-        except (InvalidInput, MissingExtra) as error:
-            raise Refused(415, in_user_words(str(error).replace(str(upload), "The image"))) from None
+        except InvalidInput as error:
+            sentence = refusal(error).replace(str(upload), "The image")
+            raise Refused(415, sentence) from None
+        except MissingExtra as error:
+            raise Refused(415, f"{error}.") from None
     if len(picture.shape) != 2:
         reading = picture.reading
         sentence = f"The web app shows images, not volumes, and this is {reading}: use spinseg.segment in Python."

@@ -22,7 +22,7 @@ from spinseg.app.guard import Guard, Refused, error_response
 from spinseg.app.handlers import STATIC, Handlers
 from spinseg.app.run_loop import NotYet
 from spinseg.app.session import Sessions
-from spinseg.app.words import in_user_words
+from spinseg.app.words import refusal
 
 FAILED = "There was an error in spinseg; its terminal shows the details."
 N_THREADS = 3  # for all work but that of chains: uploads are read, and results are estimated, a few at a time
@@ -52,7 +52,7 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
 
     error_handlers: dict[Any, Any] = {
         Refused: lambda request, error: error_response(error.status, str(error)),
-        InvalidInput: lambda request, error: error_response(422, in_user_words(str(error))),
+        InvalidInput: lambda request, error: error_response(422, refusal(error)),
         NotYet: lambda request, error: error_response(409, "There are no draws yet: start the chains."),
         ClientDisconnect: lambda request, error: error_response(400, "The request was cut short."),
         HTTPException: lambda request, error: error_response(error.status_code, f"{error.detail}."),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._validation import InvalidInput, invalid
+from spinseg._validation import InvalidInput
 from spinseg.app.chain_run import MAX_THINNED_DRAWS, ChainRun
 from spinseg.app.controls import RESTARTING, SeedPixels, UserSettings, controls
 from spinseg.app.guard import Refused
@@ -139,7 +139,7 @@ class Session:
         problem = prepare(self.picture, preset, seeds=dict(settings.seeds) or None, stage=stage)
         n_sites = problem.model.graph.n_sites
         if n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
-            invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", n_sites)
+            raise Refused(422, "There would be too many superpixels: ask for fewer.")
         return replace(problem, provenance=problem.provenance | {"source": self.source, **self.reading_options})
 
     async def restart(self) -> None:

@@ -159,11 +159,11 @@ def segment_and_print(
             outcomes[index] = outcome
             found = outcome.summary or {}
             if found.get("read_otherwise") and not outcome.done_before and not quiet:
-                line = f"{printable(outcome.source)} was read as {found['read_as']}; {found['read_otherwise']}"
-                print(line, file=sys.stderr, flush=True)
+                line = f"{printable(outcome.source)} was read as {found['read_as']}; "
+                print(line + with_flags(found["read_otherwise"]), file=sys.stderr, flush=True)
             if outcome.error is not None:
                 code = BUG if outcome.traceback else max(code, WRONG_INPUT)
-                print_error(outcome.error, bug=bool(outcome.traceback))
+                print_error(outcome.error, outcome.name, bug=bool(outcome.traceback))
                 if outcome.traceback:
                     LOG.debug("%s", outcome.traceback)
     except KeyboardInterrupt:
