@@ -12,8 +12,8 @@ from spinseg._run.atomic import atomic_write
 from spinseg._validation import InvalidInput
 from spinseg.image.render import overlay
 from spinseg.segmentation.report.charts import N_COLORS, Chart
+from spinseg.segmentation.report.page import THEME
 from spinseg.segmentation.report.pictures import data_url
-from spinseg.segmentation.report.theme import THEME
 from studies.evaluation.benchmark import labels_path
 from studies.evaluation.boundaries import BoundaryCounts
 from studies.evaluation.calibration import N_BINS, Reliability

@@ -18,11 +18,10 @@ from effort import effort, exhaustive
 from processes import PATIENCE
 from spinseg.app import handlers
 from spinseg.app.controls import DIFFERENT_STARTS, PRIOR_CHOICES, UserSettings, controls, page_description
-from spinseg.app.guard import Refused
 from spinseg.app.rendering import match_labels
 from spinseg.app.run_loop import NotYet
 from spinseg.app.session import CUT, FORBIDDEN, Session
-from spinseg.app.words import in_user_words, refusal
+from spinseg.app.words import Refused, in_user_words, refusal
 from spinseg.image.contrast import Contrast
 from spinseg.image.io import read_picture
 from spinseg.image.picture import OTHERWISE_COLOR, as_picture

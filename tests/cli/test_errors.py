@@ -108,7 +108,7 @@ def broken(*arguments, **keywords):
 
 @pytest.mark.parametrize("line", ["segment a", "--debug segment a", "segment --debug a", "segment a --debug"])
 def test_a_bug_is_one_line_with_its_own_exit_code_and_debug_shows_its_traceback(command, monkeypatch, line):
-    monkeypatch.setattr("spinseg.cli.segment.channel_axis_of", broken)
+    monkeypatch.setattr("spinseg.cli.segment.segment_and_print", broken)
     code, output, errors = command(*line.split())
     *others, last = errors.splitlines()
     assert (code, output) == (70, "") and last.endswith("(run it with --debug to see the traceback)")

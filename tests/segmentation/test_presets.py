@@ -10,7 +10,7 @@ import spinseg as ss
 from spinseg.image.boundary.log_odds import BoundaryEvidence, fitted_weights
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.picture import as_picture
-from spinseg.segmentation.presets.color_words import ColorWords
+from spinseg.segmentation.presets.classes import ColorWords
 from spinseg.segmentation.presets.option import prior_from_text
 from spinseg.segmentation.presets.preset import chosen_preset
 from spinseg.segmentation.problem import prepare

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from spinseg._validation import InvalidInput
 from spinseg.app.chain_run import MAX_THINNED_DRAWS, ChainRun
 from spinseg.app.controls import RESTARTING, SeedPixels, UserSettings, controls
-from spinseg.app.guard import Refused
 from spinseg.app.rendering import (
     MAX_PACKED_LABELS,
     displayed_boundaries,
@@ -27,7 +26,7 @@ from spinseg.app.rendering import (
     packed,
 )
 from spinseg.app.run_loop import MAX_RUNNING_CHAINS, NotYet, RunLoop
-from spinseg.app.words import in_user_words
+from spinseg.app.words import Refused, in_user_words
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture, as_picture
 from spinseg.partition.pairs import co_clustering

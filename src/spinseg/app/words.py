@@ -28,6 +28,14 @@ LIMITS = {"init", "prior", "n_sites", "min_size", "max_size", "the size of each 
 IMPOSSIBLE = "No segmentation satisfies these limits of size and number: relax one of them."
 
 
+class Refused(Exception):
+    """Raised to refuse a request, with a status and one sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
 def refusal(error: InvalidInput) -> str:
     """Why an input is refused, in a sentence."""
     if error.rule not in SENTENCES:

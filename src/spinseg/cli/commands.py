@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +15,22 @@ from spinseg._validation import invalid
 WRONG_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
 LARGE_FOLDER = Path("spinseg-large")
 
+
+def _axis(text: str) -> int | str | None:
+    """The axis of channels that an option names."""
+    if text in ("auto", "none"):
+        return None if text == "none" else text
+    try:
+        return int(text)
+    except ValueError:
+        invalid("channel_axis", "be auto, none or the number of an axis", text)
+
+
 ChannelAxis = Annotated[
     str,
     typer.Option(
         metavar="auto|none|AXIS",
+        callback=_axis,
         help="Axis of the channels, in the order of the file, counted from 0; none for gray images and volumes.",
     ),
 ]
@@ -68,16 +80,6 @@ def with_flags(advice: str | None) -> str:
     return advice.written(write) if isinstance(advice, Advice) else advice or ""
 
 
-def channel_axis_of(text: str) -> int | Literal["auto"] | None:
-    """The axis of channels that an option names."""
-    if text in ("auto", "none"):
-        return "auto" if text == "auto" else None
-    try:
-        return int(text)
-    except ValueError:
-        invalid("channel_axis", "be auto, none or the number of an axis", text)
-
-
 def info(
     images: Annotated[list[str], typer.Argument(help="Images, as for `spinseg segment`.")],
     channel_axis: ChannelAxis = "auto",
@@ -91,8 +93,8 @@ def info(
     """
     from spinseg.image.io import read_picture
 
-    axis, rows = channel_axis_of(channel_axis), list[dict[str, Any]]()
-    how: Any = {"channel_axis": axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
+    rows = list[dict[str, Any]]()
+    how: Any = {"channel_axis": channel_axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
     for path in images:
         try:
             reading = read_picture(path, **how).reading
@@ -144,22 +146,10 @@ def large(
     """
     from spinseg.segmentation.large.segment_large import segment_large
 
-    axis = channel_axis_of(channel_axis)
-    how: Any = {"channel_axis": axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
+    how: Any = {"channel_axis": channel_axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
     how |= {name: value for name, value in (("n_sites", n_sites), ("detail", detail)) if value is not None}
-    found = segment_large(
-        image,
-        out,
-        preset,
-        sweeps=sweeps,
-        chains=chains,
-        **how,
-        tile=tile,
-        rng=seed,
-        jobs=jobs,
-        dask=dask,
-        progress=not quiet,
-    )
+    how |= {"sweeps": sweeps, "chains": chains, "tile": tile, "rng": seed, "jobs": jobs, "dask": dask}
+    found = segment_large(image, out, preset, **how, progress=not quiet)
     if found.reading.otherwise and not quiet:
         print(f"{image} was read as {found.reading}; {with_flags(found.reading.otherwise)}", file=sys.stderr)
     if as_json:

@@ -29,7 +29,6 @@ from spinseg.cli.commands import (
     Json,
     Quiet,
     Seed,
-    channel_axis_of,
     print_error,
     with_flags,
 )
@@ -99,15 +98,14 @@ def segment(
         options["prior"] = prior_from_text(options["prior"])
     if "," in options.get("init", ""):
         options["init"] = tuple(options["init"].split(","))
-    limits = {"min_size": min_size, "max_size": max_size}
-    if limits != dict.fromkeys(limits):
-        options["prior"] = chosen_preset(preset, options).prior.with_limits(**limits)
+    if min_size is not None or max_size is not None:
+        options["prior"] = chosen_preset(preset, options).prior.with_limits(min_size=min_size, max_size=max_size)
     given: dict[str, Any] = {"sweeps": sweeps, "seconds": seconds, "chains": chains, "mask": mask, "seeds": seeds}
     given |= {"intensity_range": intensity_range, "preset": preset, "rng": seed, "start_label": start_label}
     keywords = options | {name: value for name, value in given.items() if value is not None}
-    keywords |= {"channel_axis": channel_axis_of(channel_axis), "channel_kind": channel_kind}
-    wanted = zip(OPTIONAL_FILES, (geojson, svg, csv, probabilities), strict=True)
-    also = [name for name, is_wanted in wanted if is_wanted]
+    keywords |= {"channel_axis": channel_axis, "channel_kind": channel_kind}
+    wanted = (geojson, svg, csv, probabilities)
+    also = [name for name, is_wanted in zip(OPTIONAL_FILES, wanted, strict=True) if is_wanted]
     how = {"jobs": jobs, "dask": dask, "resume": resume, "overwrite": overwrite, "also": also}
     segment_and_print(images, out, keywords, as_json, quiet, **how)
 

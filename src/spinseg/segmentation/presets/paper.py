@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.sampler.plan import PAPER_LAM, Lam
-from spinseg.segmentation.presets.color_words import ColorWords
+from spinseg.segmentation.presets.classes import ColorWords
 from spinseg.segmentation.presets.preset import Start
 
 
