@@ -441,7 +441,7 @@ async def test_results_at_other_details_are_those_of_the_segmentation(opened):
 @pytest.mark.parametrize(
     ("scale", "sent", "says"),
     [
-        (1 / 255 / 60, {"start": "one"}, "with the black and white levels 0"),  # as dark as if its numbers ran to 60
+        (1 / 255 / 60, {"start": "one"}, "Try the black and white levels 0"),  # as dark as if its numbers ran to 60
         (1 / 255, {"start": "greedy"}, None),
         (1 / 255, {"min_size": 2}, "The chains cannot reach every partition"),
     ],

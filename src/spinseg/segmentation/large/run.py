@@ -18,7 +18,7 @@ from spinseg._run.provenance import Provenance, is_done
 from spinseg._validation import InvalidInput, check_writable, invalid, seed_of
 from spinseg.image.layout import IntensityRange
 from spinseg.segmentation.files import check_inputs_kept
-from spinseg.segmentation.large.files import intensity_range_of, picture_content
+from spinseg.segmentation.large.files import OpenedPicture, picture_content
 from spinseg.segmentation.large.tiles import Arrays, Tile, Tiling
 
 PLAN_FILE = "plan.json"  # the provenance of the run
@@ -31,15 +31,15 @@ MAX_LISTED_TILES = 10  # in a warning about damaged tiles
 def open_run(
     folder: Path,
     image: Any,
-    array: Any,
+    opened: OpenedPicture,
     rng: Any,
     settings: dict[str, Any],
     intensity_range: IntensityRange | None = None,
 ) -> Provenance:
     """Begin a run in a new folder, or continue the one of the same picture, settings, seed and version.
 
-    `array` is what `open_picture` made of `image`, a path or a Dask array. A folder that is refused stays as it is. The
-    setting "used_range" has the numbers of no and full intensity, found once, so that they are the same for all tiles.
+    `opened` is `image`, a path or a Dask array. A folder that is refused stays as it is. The setting "used_range" has
+    the black and white levels, found once, so that they are the same for all tiles.
     """
     check_writable(folder)
     stored = _stored_provenance(folder)
@@ -48,13 +48,17 @@ def open_run(
         before = {} if stored is None else stored.inputs.get("picture") or {}
         picture = picture_content(image, before) | {"source": os.path.abspath(image)}
     else:
-        picture = {"source": f"a Dask array, {array.name}"}
-    settings |= {"channels": array.shape[-1], "dtype": str(array.dtype), "intensity_range": intensity_range}
+        picture = {"source": f"a Dask array, {opened.array.name}"}
+    settings |= {
+        "channels": opened.array.shape[-1],
+        "dtype": str(opened.array.dtype),
+        "intensity_range": intensity_range,
+    }
     seed = seed_of(rng) if stored is None or rng is not None else stored.seed
     wanted = Provenance.of_run(settings, seed, {"picture": picture})
     is_resumed = is_done(stored, wanted, folder, ADVICE)
     if stored is None:
-        used = [float(end) for end in intensity_range or intensity_range_of(array)]
+        used = [float(end) for end in intensity_range or opened.inferred_range()]
         stored = wanted._replace(settings={**wanted.settings, "used_range": used})
     folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
     if not is_resumed:

@@ -18,21 +18,10 @@ from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg._run.progress import counting
 from spinseg._validation import check_int, invalid
 from spinseg.image.intensity import check_intensity_range
-from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, check_channels
+from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, Reading, check_channels
 from spinseg.image.picture import kind_of_channels
 from spinseg.segmentation.large import run
-from spinseg.segmentation.large.files import (
-    OpenedPicture,
-    Parts,
-    intensity_range_of,
-    nodata_note,
-    open_picture,
-    read_part,
-    shared_image,
-    shown_parts,
-    thumbnail_of,
-    write_chunk,
-)
+from spinseg.segmentation.large.files import OpenedPicture, Parts, open_picture, shared_image, write_chunk
 from spinseg.segmentation.large.joining import NUMBERS_OF_TILE, join_tiles
 from spinseg.segmentation.large.result import LargeSegmentation, site_image, write_images
 from spinseg.segmentation.large.tiles import Tile, Tiling, segment_tile
@@ -43,7 +32,6 @@ from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.schedule import Schedule
 
 PLAIN = (str, int, float, NoneType)
-ReadHow = tuple[IntensityRange, ChannelKind]  # as `read_part` takes them after the box
 
 
 def segment_large(
@@ -126,24 +114,21 @@ def segment_large(
     opened = open_picture(image, channel_axis, channel_kind)
     settings = preset.as_json() | schedule._asdict() | {"tile": tile, "channel_kind": channel_kind}
     settings |= {"detail": None, "channel_axis": None if channel_axis == "auto" else str(channel_axis)}
-    plan = run.open_run(folder, image, opened.array, rng, settings, intensity_range)
+    plan = run.open_run(folder, image, opened, rng, settings, intensity_range)
     used_range: IntensityRange = tuple(plan.settings["used_range"])
-    reading = replace(opened.reading, intensity_range=used_range, note=nodata_note(opened.array, used_range))
-    by_numbers, about = partial(intensity_range_of, opened.array), (opened.array.shape[-1], opened.array.dtype)
-    kind, doubt = kind_of_channels(channel_kind, reading, *about, by_numbers)
+    reading = replace(opened.reading, intensity_range=used_range, note=opened.nodata_note(used_range))
+    about = (opened.array.shape[-1], opened.array.dtype)
+    kind, doubt = kind_of_channels(channel_kind, reading, *about, opened.inferred_range)
     reading = replace(reading, channel_kind=kind, otherwise=reading.otherwise or doubt)
-    how: ReadHow = (used_range, kind or "auto")
-    source = opened.parts[0] if opened.parts else None
-    chosen: Any = preset
-    if len(preset.candidates()) > 1:
-        chosen = preset.for_image(thumbnail_of(opened.array, *how, source))
+    opened = opened._replace(reading=reading)
+    chosen: Any = preset.for_image(opened.thumbnail()) if len(preset.candidates()) > 1 else preset
     tiling = Tiling.of(opened.array.shape[:2], chosen, tile)
-    parts = shown_parts(opened.array, tiling.step, *how, source)
+    parts = opened.shown_parts(tiling.step)
     like = parts if np.prod(tiling.grid) > 1 else None
     # Draws are of all levels of detail, and must not depend on the one that is shown.
     posterior = (replace(chosen, detail=type(chosen).detail), schedule, plan.seed, like)
     # Workers of a cluster have another working directory.
-    work = partial(_make_tile, folder=folder.absolute(), tiling=tiling, posterior=posterior, how=how)
+    work = partial(_make_tile, folder=folder.absolute(), tiling=tiling, posterior=posterior, reading=reading)
     _make_tiles(work, opened, folder, tiling, progress, jobs=jobs, dask=dask)
     run.check_unchanged(folder, plan, image)
     joined = join_tiles(tiling, partial(run.read_tile, folder), site_image(folder, tiling))
@@ -184,14 +169,14 @@ def _make_tiles(
 
 
 def _make_tile(
-    tile: Tile, _: CheckInterrupt, *, source: Parts, folder: Path, tiling: Tiling, posterior: Any, how: ReadHow
+    tile: Tile, _: CheckInterrupt, *, source: Parts, folder: Path, tiling: Tiling, posterior: Any, reading: Reading
 ) -> TaskFailure | None:
     """Segment one tile and write it; an expected failure is returned, so that no cluster tries it again.
 
     `posterior` are the last arguments of `segment_tile`.
     """
     try:
-        picture = read_part(open_picture(*source).array, tile.window, *how, source=source[0])
+        picture = open_picture(*source)._replace(reading=reading).part(tile.window)
         sites, found = segment_tile(picture, tile, tiling, *posterior)
         numbers = sites + np.int64(NUMBERS_OF_TILE) * tile.number
         write_chunk(site_image(folder, tiling), tile.core, numbers)
