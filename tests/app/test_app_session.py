@@ -307,7 +307,7 @@ NO_SEEDS = [[1], "x", {"1": []}, {"1": [[1]]}, {"1": [[0.5, 1]]}, {"a": [[1, 1]]
 
 @pytest.mark.parametrize("seeds", NO_SEEDS, ids=str)
 def test_seeds_that_are_none_are_refused(seeds):
-    assert UserSettings.from_json({"seeds": []}).seeds == ()
+    assert UserSettings.from_json({"seeds": []}).seeds == {}
     with pytest.raises(ss.InvalidInput, match="seeds must be the pixels of each seed"):
         UserSettings.from_json({"seeds": seeds})
 
@@ -605,7 +605,7 @@ async def test_there_are_no_results_before_the_first_sweep(session):
     with pytest.raises(NotYet):
         await session.export(lambda found: b"")
     with pytest.raises(NotYet):
-        await session.conditioned(((1, ((5, 5),)),))
+        await session.conditioned({1: [[5, 5]]})
 
 
 async def test_the_run_ends_at_the_maximum_number_of_sweeps(session, monkeypatch):

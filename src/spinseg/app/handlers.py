@@ -230,14 +230,12 @@ def _reading_options(request: Request) -> dict[str, Any]:
     try:
         if axis not in (None, "auto"):
             found["channel_axis"] = None if axis == "none" else int(axis[:9])
-    except ValueError:
-        raise Refused(422, "channel_axis must be auto, none or the number of an axis.") from None
-    try:
         if ends is not None:
             low, high = (float(number[:30]) for number in ends.split(","))
             found["intensity_range"] = check_intensity_range((low, high))
     except ValueError:
-        raise Refused(422, "intensity_range must be two numbers, the smaller first, with a comma.") from None
+        line = "channel_axis must be auto, none or an axis, and intensity_range two numbers, the smaller first"
+        raise Refused(422, f"{line}.") from None
     return found
 
 

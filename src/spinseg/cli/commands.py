@@ -80,6 +80,13 @@ def with_flags(advice: str | None) -> str:
     return advice.written(write) if isinstance(advice, Advice) else advice or ""
 
 
+def print_doubt(source: str, read_as: str, otherwise: str | None) -> None:
+    """Say how a file was read, and what to give if that is wrong, where it is in doubt."""
+    if otherwise:
+        line = f"{printable(source)} was read as {read_as}; {with_flags(otherwise)}"
+        print(line, file=sys.stderr, flush=True)
+
+
 def info(
     images: Annotated[list[str], typer.Argument(help="Images, as for `spinseg segment`.")],
     channel_axis: ChannelAxis = "auto",
@@ -150,8 +157,8 @@ def large(
     how |= {name: value for name, value in (("n_sites", n_sites), ("detail", detail)) if value is not None}
     how |= {"sweeps": sweeps, "chains": chains, "tile": tile, "rng": seed, "jobs": jobs, "dask": dask}
     found = segment_large(image, out, preset, **how, progress=not quiet)
-    if found.reading.otherwise and not quiet:
-        print(f"{image} was read as {found.reading}; {with_flags(found.reading.otherwise)}", file=sys.stderr)
+    if not quiet:
+        print_doubt(str(image), found.read_as, found.reading.otherwise)
     if as_json:
         print((out / "result.json").read_text(encoding="utf-8"))
     elif not quiet:

@@ -3,7 +3,6 @@
 import inspect
 import json
 import signal
-import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -29,6 +28,7 @@ from spinseg.cli.commands import (
     Json,
     Quiet,
     Seed,
+    print_doubt,
     print_error,
     with_flags,
 )
@@ -155,10 +155,8 @@ def segment_and_print(
     try:
         for index, outcome in segment_files(images, out, keywords, **how, progress=not quiet):
             outcomes[index] = outcome
-            found = outcome.summary or {}
-            if found.get("read_otherwise") and not outcome.done_before and not quiet:
-                line = f"{printable(outcome.source)} was read as {found['read_as']}; "
-                print(line + with_flags(found["read_otherwise"]), file=sys.stderr, flush=True)
+            if (found := outcome.summary) and not outcome.done_before and not quiet:
+                print_doubt(outcome.source, found["read_as"], found["read_otherwise"])
             if outcome.error is not None:
                 code = BUG if outcome.traceback else max(code, WRONG_INPUT)
                 print_error(outcome.error, outcome.name, bug=bool(outcome.traceback))
