@@ -286,7 +286,7 @@ async def test_scribbles_are_answered_from_the_draws_so_far_before_the_chains_go
     await sample(session, 12, preset="photo", chains=2)
     before, run = await session.result(), session.loop.chain_run
     sites, (one, other) = session.sites(), ((20, 20), (20, 100))  # in two patches
-    found = await session.conditioned(((1, (one, other)), (2, ((70, 15),))))
+    found = await session.conditioned({1: [one, other], 2: [(70, 15)]})
     labels = np.frombuffer(b64decode(found["labels"]), "<u2")
     assert labels[sites[one]] == labels[sites[other]] != labels[sites[70, 15]]
     assert found["n_regions"] < before["n_regions"] and found["detail"] == before["detail"]
@@ -295,11 +295,11 @@ async def test_scribbles_are_answered_from_the_draws_so_far_before_the_chains_go
     np.testing.assert_array_equal(labels[away][:, None] == labels[away], old[away][:, None] == old[away])
     assert session.loop.chain_run is run and run.problem.model.seeds is None
     rows, columns = np.nonzero(sites == sites[30, 30])
-    apart = [((int(rows[i]), int(columns[i])),) for i in (0, -1)]
+    apart = [[(int(rows[i]), int(columns[i]))] for i in (0, -1)]
     with pytest.raises(NotYet):  # the superpixel must be cut
-        await session.conditioned(((1, apart[0]), (2, apart[1])))
+        await session.conditioned({1: apart[0], 2: apart[1]})
     with pytest.raises(ss.InvalidInput):
-        await session.conditioned(((1, (one,)), (2, (one,))))
+        await session.conditioned({1: [one], 2: [one]})
 
 
 NO_SEEDS = [[1], "x", {"1": []}, {"1": [[1]]}, {"1": [[0.5, 1]]}, {"a": [[1, 1]]}, {"1": [[True, 1]]}]
