@@ -186,13 +186,6 @@ def test_hard_input_is_read_in_a_way_that_is_stated_as_an_array_and_as_a_file(na
         assert np.isfinite(found.boundary_probability).all()
 
 
-def test_slices_that_may_be_channels_say_what_to_give_and_it_works():
-    stack = np.stack([300 + 100 * SQUARE] * 5).astype(np.uint16)
-    picture = ss.as_picture(stack)
-    assert "use channel_axis=0" in picture.reading.otherwise
-    assert ss.as_picture(stack, channel_axis=0).reading.otherwise is None
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_numbers_that_are_none_are_left_out_of_files_and_arrays_get_a_call_that_works(value, tmp_path):
     image = np.dstack([300 + 100 * SQUARE] * 5)
