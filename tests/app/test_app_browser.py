@@ -445,7 +445,7 @@ def test_the_page_says_how_a_file_was_read_and_what_to_try(opened, tmp_path):
     page = opened("#preset=photo")
     page.set_input_files("#file", tmp_path / "gray.npy")
     page.wait_for_selector("#warning", state="visible")
-    assert "with the black and white levels 0 and 0.0" in page.inner_text("#warning")
+    assert "Try the black and white levels 0 and 0.0" in page.inner_text("#warning")
     opened.messages.clear()  # the browser logs the status of the refusal
 
 

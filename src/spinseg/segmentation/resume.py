@@ -10,7 +10,7 @@ from typing import Any
 
 from spinseg._run.atomic import printable
 from spinseg._run.provenance import Provenance, is_done
-from spinseg._validation import InvalidInput, generator, invalid
+from spinseg._validation import InvalidInput, generator
 from spinseg._version import VERSION
 from spinseg.image.formats import content_hash
 from spinseg.image.intensity import check_intensity_range
@@ -18,7 +18,7 @@ from spinseg.image.io import read_mask
 from spinseg.image.layout import check_channels
 from spinseg.image.picture import checked_mask
 from spinseg.image.seeds import read_seeds
-from spinseg.segmentation.files import FILES, POLYGON_FILES
+from spinseg.segmentation.files import FILES, POLYGON_FILES, check_replaceable
 from spinseg.segmentation.presets.preset import DEFAULT, chosen_preset
 from spinseg.segmentation.problem import check_seeds_fit
 from spinseg.segmentation.schedule import Schedule
@@ -124,10 +124,6 @@ def check_folder(folder: str, overwrite: bool, also: Sequence[str]) -> bool:
 
     An interrupted result may always be replaced.
     """
-    if os.path.lexists(folder) and not os.path.isdir(folder):
-        invalid(folder, "be a folder", "a file")
     overwrite = overwrite or (read_result(folder) or {}).get("interrupted") is True
-    present = [name for name in (*FILES, *also) if os.path.lexists(os.path.join(folder, name))]
-    if present and not overwrite:
-        raise FileExistsError(f"{folder} holds {present[0]} already, which is kept; {ADVICE}")
+    check_replaceable(Path(folder), (*FILES, *also), overwrite, "--overwrite")
     return overwrite

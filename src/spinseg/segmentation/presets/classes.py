@@ -56,8 +56,9 @@ class ColorWords(Preset, listed=False):
     )
     n_words: int = option(120, "Number of color words.", least=1)
     count_weight: float | None = option(
-        0.125,
+        None,
         "Number of observations that a pixel counts for: less than 1, because neighboring pixels are not independent.",
+        kind=float,
         above=0,
         slider=Slider(1e-5, 1, "log"),
     )
@@ -128,13 +129,6 @@ class Classes(ColorWords):
 
     codebook: str | Codebook = "image"
     n_words: int = 30
-    count_weight: float | None = option(
-        None,
-        "Number of observations that a pixel counts for: less than 1, because neighboring pixels are not independent.",
-        kind=float,
-        above=0,
-        slider=Slider(1e-5, 1, "log"),
-    )
     phi: float = 3.0
     prior: PartitionPrior = ParsimoniousProcess(1.0, 0.02)
     init: Start = "opposite"

@@ -33,6 +33,7 @@ class Paper(ColorWords):
     usual_sweeps: ClassVar[int | None] = 1000
     pixels_per_site: ClassVar[float] = 60
 
+    count_weight: float | None = 0.125
     prior: PartitionPrior = DirichletProcess(3.0)
     estimate: str = "best"
     moves: str = "gsw"

@@ -210,16 +210,12 @@ def _answers(chains: Chains, figures: Sequence[str]) -> str:
     )
 
 
-def _certainty(row: dict[str, Any]) -> float:
-    """The probability of a boundary, by which the doubtful ones come first."""
-    return 1.0 if row["probability"] is None else float(row["probability"])
-
-
 def _boundaries(boundaries: list[dict[str, Any]]) -> str:
-    """The table of boundaries, the longest first; empty without one."""
+    """The table of boundaries, the doubtful ones first; empty without one."""
     if not boundaries:
         return ""
-    table = _table(BOUNDARY_COLUMNS, sorted(boundaries, key=_certainty), "more certain")
+    rows = sorted(boundaries, key=lambda row: 1.0 if row["probability"] is None else row["probability"])
+    table = _table(BOUNDARY_COLUMNS, rows, "more certain")
     return (
         "<section><h2>Boundaries</h2>\n"
         '<div class="wide" tabindex="0" role="region" aria-label="Table of boundaries"><table>\n'
