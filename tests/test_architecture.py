@@ -56,8 +56,7 @@ MAY_BE_ANY = {
     ("graph.edges", "graph"): "a graph of networkx, which need not be installed",
     ("graph.site_graph", "graph"): "a graph of networkx, which need not be installed",
     ("napari_plugin.layers", "labels"): "an array of Zarr, or of NumPy",
-    ("segmentation.large.run", "rng"): "is checked there",
-    ("segmentation.large.run", "sites"): "an array of Zarr, which need not be installed",
+    ("segmentation.large.tiles", "sites"): "an array of Zarr, which need not be installed",
 }
 
 
