@@ -101,12 +101,11 @@ class Session:
     def _new_run(self, settings: UserSettings, stage: Callable[[str], None]) -> ChainRun:
         """A run under new settings: from where the chains are, if the prior allows it, else from its own start."""
         run = self.loop.chain_run
-        if run is None:
-            problem = self._prepared(settings, stage)
-            stage("starting the chains")
-            return ChainRun.create(problem, settings)
-        changes, problem = settings.changes(run.settings), self._problem(run, settings, stage)
+        problem = self._prepared(settings, stage) if run is None else self._problem(run, settings, stage)
         stage("starting the chains")
+        if run is None:
+            return ChainRun.create(problem, settings)
+        changes = settings.changes(run.settings)
         same_sites = np.array_equal(run.problem.sites, problem.sites)
         about: dict[str, Any] = {"scene": run.scene + (not same_sites), "stage": run.stage + 1}
         earlier = run.earlier

@@ -57,4 +57,4 @@ def _written(setting: Setting) -> str:
         return f"{'no channels' if value is None else f'channels along the {AXES[value]} axis'} {READING}"
     if name == "intensity_range":
         return f"the black and white levels {'' if value is ... else '{:g} and {:g} '.format(*value)}{READING}"
-    return "spinseg.segment in Python" if name == "channel_kind" else f"{value:g}"
+    return "spinseg.segment in Python" if name == "channel_kind" else f"{value}"
