@@ -25,7 +25,7 @@ from spinseg.image.superpixels import PIXELS_PER_SITE
 from spinseg.image.texture import texture_of
 from spinseg.image.working import WorkingCopy
 from spinseg.model.gaussians import DiagonalGaussian
-from spinseg.model.likelihoods import DirichletMultinomial
+from spinseg.model.likelihoods import DirichletMultinomial, Likelihood
 from spinseg.model.posterior import Model
 from spinseg.model.priors import ParsimoniousProcess, PartitionPrior
 from spinseg.partition.pairs import separation_probability
@@ -95,14 +95,14 @@ class ColorWords(Preset, listed=False):
         seeds: NDArray[np.int64] | None = None,
     ) -> Model:
         """The posterior over partitions of these sites."""
+        return Model(graph, self.appearance(image, sites, graph), self.prior, self.beta)
+
+    def appearance(self, image: WorkingCopy, sites: NDArray[np.int32], graph: SiteGraph) -> Likelihood:
+        """The likelihood of the color words of the sites."""
         words, n_words = self.words(image.picture)
         parts, n_parts = mean_with_neighbors(site_histograms(words, sites, n_words), graph, self.smoothing)
-        weight = self.observations_per_pixel(image.picture, sites, graph)
-        return Model(graph, DirichletMultinomial(parts, self.phi, weight / n_parts), self.prior, self.beta)
-
-    def observations_per_pixel(self, picture: Picture, sites: NDArray[np.int32], graph: SiteGraph) -> float:
-        """How many observations a pixel counts for: `count_weight`, or where that is None, as the image shows."""
-        return observations_per_pixel(picture, sites, graph) if self.count_weight is None else self.count_weight
+        weight = observations_per_pixel(image.picture, sites, graph) if self.count_weight is None else self.count_weight
+        return DirichletMultinomial(parts, self.phi, weight / n_parts)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -163,22 +163,14 @@ class Classes(ColorWords):
             calm = smoothed(calm, self.pixels_per_site)
         return super().make_sites(image._replace(picture=calm), maps)
 
-    def model(
-        self,
-        image: WorkingCopy,
-        sites: NDArray[np.int32],
-        graph: SiteGraph,
-        maps: BoundaryMaps | None = None,
-        seeds: NDArray[np.int64] | None = None,
-    ) -> Model:
-        """The posterior over partitions of these sites, by their color words or by the texture around them."""
+    def appearance(self, image: WorkingCopy, sites: NDArray[np.int32], graph: SiteGraph) -> Likelihood:
+        """The likelihood of the color words of the sites, or of the texture around them."""
         if image.texture is None:
-            return super().model(image, sites, graph, maps, seeds)
+            return super().appearance(image, sites, graph)
         area = site_sizes(sites)
         weights = area / area.mean() if self.count_weight is None else self.count_weight * area
         values = site_means(image.texture, sites)
-        likelihood = DiagonalGaussian(values, 0.0, shape=TEXTURE_SHAPE, rate=TEXTURE_SHAPE, weights=weights)
-        return Model(graph, likelihood, self.prior, self.beta)
+        return DiagonalGaussian(values, 0.0, shape=TEXTURE_SHAPE, rate=TEXTURE_SHAPE, weights=weights)
 
     def partition(self, drawn: Chains, problem: Problem, seed: int) -> NDArray[np.int32]:
         """The partition that a segmentation shows: the classes, or connected regions of at least `min_region` sites.
@@ -217,7 +209,7 @@ class Classes(ColorWords):
         return problem.working_image.to_original(refined, outside=-1)
 
 
-def mean_with_neighbors(counts: sparse.csr_array, graph: SiteGraph, n_times: int = 1) -> tuple[sparse.csr_array, float]:
+def mean_with_neighbors(counts: sparse.csr_array, graph: SiteGraph, n_times: int) -> tuple[sparse.csr_array, float]:
     """The mean counts of each site and its neighbors, taken `n_times`: in whole parts, and how many of them make one.
 
     A part is one where sites have at least PIXELS_PER_SITE counts in the mean, and smaller where they have fewer, so
