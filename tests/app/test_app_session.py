@@ -642,7 +642,7 @@ async def test_what_is_refused_is_said_in_the_words_of_the_web_app(session):
     assert re.match(r"The \w+ strokes must lie at least 2 pixels from", refusal(refused.value))
     close = np.zeros((40, 40))
     close[5:20, 5:20] = 1
-    warned = ss.segment(close, "photo", detail=0.0, rng=0, sweeps=4).verdict
+    warned = ss.segment(close, "photo", detail=0.0, rng=0, sweeps=4).warning
     dark = one_region_warning(Contrast(0.05, 0, (0.25, 0.375)), None, ss.Photo())
     doubts = [ss.as_picture(np.zeros(shape)).reading.otherwise for shape in ((5, 90, 60), (90, 90, 5))]
     for advice in (warned, dark, *doubts, ss.Photo(detail=1.0).finer, ss.Paper().finer, OTHERWISE_COLOR):
