@@ -15,7 +15,7 @@ from effort import exhaustive
 
 SOURCE = Path(__file__).parents[1] / "src" / "spinseg"
 TRIES = 6  # to be quick once: on a busy machine even the time of the processor varies
-PRIVATE = {"_version", "_errors", "_validation", "_compiled", "_bundle"}
+PRIVATE = {"_version", "_advice", "_errors", "_validation", "_compiled", "_bundle"}
 TOOLS = PRIVATE | {"_run"}
 # What each room may import beside itself.
 ROOMS = {
@@ -56,8 +56,7 @@ MAY_BE_ANY = {
     ("graph.edges", "graph"): "a graph of networkx, which need not be installed",
     ("graph.site_graph", "graph"): "a graph of networkx, which need not be installed",
     ("napari_plugin.layers", "labels"): "an array of Zarr, or of NumPy",
-    ("segmentation.large.run", "rng"): "is checked there",
-    ("segmentation.large.run", "sites"): "an array of Zarr, which need not be installed",
+    ("segmentation.large.tiles", "sites"): "an array of Zarr, which need not be installed",
 }
 
 

@@ -4,7 +4,7 @@ import errno
 import logging
 import re
 from traceback import format_exception
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 LOG = logging.getLogger("spinseg")  # tracebacks of bugs go here, at the level DEBUG
 
@@ -27,6 +27,14 @@ MACHINE_ERRORS = (
 class InvalidInput(ValueError):
     """The caller passed something that cannot be used: one line with the name, the rule and the value given.
 
+    Attributes
+    ----------
+    name, rule : str
+        The argument that it is about, with which the line begins, and the rule that it breaks; else empty. A rule may
+        have fields, such as "{count}".
+    about : dict
+        The values of these fields, and what else a reader may want to know, by name.
+
     Examples
     --------
     >>> import spinseg as ss
@@ -36,6 +44,10 @@ class InvalidInput(ValueError):
     ...     print(error)
     concentration must be a finite number above 0: got -1
     """
+
+    def __init__(self, line: str, name: str = "", rule: str = "", **about: Any) -> None:
+        super().__init__(line)
+        self.name, self.rule, self.about = name, rule, about
 
 
 class MissingExtra(ImportError):
@@ -71,11 +83,13 @@ class TaskFailure(NamedTuple):
     seconds: float
     why: str  # one line
     traceback: str = ""  # that of a bug; empty where the input or the machine is to blame
+    name: str = ""  # the argument that an InvalidInput is about
 
     @classmethod
     def from_exception(cls, error: BaseException, seconds: float = 0.0) -> "TaskFailure":
         """The record of a task that raised this exception."""
-        return cls(seconds, error_line(error), "" if is_expected(error) else "".join(format_exception(error)))
+        traceback = "" if is_expected(error) else "".join(format_exception(error))
+        return cls(seconds, error_line(error), traceback, error.name if isinstance(error, InvalidInput) else "")
 
     def to_exception(self, task: str, suffix: str = "") -> Exception:
         """An exception to raise for it, whose line begins with the name of the task."""

@@ -15,12 +15,13 @@ from spinseg._errors import InvalidInput as InvalidInput
 MAX_MAGNITUDE = 1e100  # numbers beyond it overflow in sums of squares
 
 
-def invalid(name: str, rule: str, value: object) -> NoReturn:
-    """Raise the one kind of error that wrong input gets."""
+def invalid(name: str, rule: str, value: object, **about: Any) -> NoReturn:
+    """Raise the one kind of error that wrong input gets; `about` has the values of fields of the rule, if there are."""
     if isinstance(value, np.generic):
         value = value.item()
     text = np.array2string(value, threshold=6, edgeitems=2) if isinstance(value, np.ndarray) else repr(value)
-    raise InvalidInput(f"{name} must {rule}: got {' '.join(text.split())[:200]}")
+    broken = rule.format(**about) if about else rule
+    raise InvalidInput(f"{name} must {broken}: got {' '.join(text.split())[:200]}", name, rule, **about)
 
 
 def _plain_number(name: str, rule: str, value: Any) -> Any:

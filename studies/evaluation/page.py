@@ -12,8 +12,8 @@ from spinseg._run.atomic import atomic_write
 from spinseg._validation import InvalidInput
 from spinseg.image.render import overlay
 from spinseg.segmentation.report.charts import N_COLORS, Chart
+from spinseg.segmentation.report.page import THEME
 from spinseg.segmentation.report.pictures import data_url
-from spinseg.segmentation.report.theme import THEME
 from studies.evaluation.benchmark import labels_path
 from studies.evaluation.boundaries import BoundaryCounts
 from studies.evaluation.calibration import N_BINS, Reliability
@@ -175,7 +175,7 @@ def reliability_diagram(found: Reliability, title: str) -> str:
     chart.line(*means, "line c0")
     for p, share, length in zip(*means, lengths[kept], strict=True):
         words = f"predicted {p:.2f}, drawn by {share:.0%} of annotators, {length:.1%} of the length"
-        chart.dot(p, share, "dot k0", words)
+        _add_dot(chart, p, share, "dot k0", words)
     return chart.svg()
 
 
@@ -195,8 +195,14 @@ def precision_recall_chart(curves: Mapping[str, tuple[BoundaryCounts, bool]], ti
             found = np.array(counts.found) > 0
             chart.line(recall[found], precision[found], f"line c{i % N_COLORS}")
         words = f"{name}: precision {precision[best]:.2f}, recall {recall[best]:.2f}, F {counts.f[best]:.3f}"
-        chart.dot(recall[best], precision[best], f"dot k{i % N_COLORS}", words, radius=4.5)
+        _add_dot(chart, recall[best], precision[best], f"dot k{i % N_COLORS}", words, radius=4.5)
     return chart.svg()
+
+
+def _add_dot(chart: Chart, x: float, y: float, css: str, title: str, radius: float = 4) -> None:
+    """Add a point, whose title appears under the pointer."""
+    place = f'cx="{chart.x(x):.1f}" cy="{chart.y(y):.1f}" r="{radius}"'
+    chart.parts.append(f'<circle class="{css}" {place}><title>{escape(title)}</title></circle>')
 
 
 def _square_chart(title: str, x_name: str, y_name: str) -> Chart:

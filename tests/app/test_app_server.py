@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 
 from effort import effort, exhaustive
 from processes import PATIENCE, wait_until
-from spinseg.app import guard, session
+from spinseg.app import handlers, session
 from spinseg.app.controls import PRIOR_CHOICES, STARTS, controls
 from spinseg.segmentation.presets.preset import Preset
 
@@ -275,17 +275,17 @@ def test_an_export_is_a_download_and_its_report_runs_nothing(server):
 
 
 def test_a_length_beyond_the_limit_is_refused_before_anything_is_sent(server, page):
-    for path, most in (("/api/pages", guard.UPLOAD_BYTES), (f"{page}/settings", guard.JSON_BYTES)):
+    for path, most in (("/api/pages", handlers.UPLOAD_BYTES), (f"{page}/settings", handlers.JSON_BYTES)):
         for length in (most + 1, 10**12, 10**18):
             reply = server.raw(server.head("POST", path, Content_Length=length))
             assert reply.status == 413 and is_in_order(reply)
-    assert server.ask("POST", f"{page}/settings", b" " * (guard.JSON_BYTES + 1)).status == 413
-    assert server.ask("POST", f"{page}/pause", b" " * guard.JSON_BYTES + b"").status == 400  # at the limit: no JSON
+    assert server.ask("POST", f"{page}/settings", b" " * (handlers.JSON_BYTES + 1)).status == 413
+    assert server.ask("POST", f"{page}/pause", b" " * handlers.JSON_BYTES + b"").status == 400  # at the limit: no JSON
 
 
 @pytest.mark.parametrize("claimed", [{}, {"Content_Length": 5}], ids=["no length", "a wrong length"])
 def test_a_body_in_chunks_is_refused_once_it_is_too_long(server, page, claimed):
-    for path, most in (("/api/pages", guard.UPLOAD_BYTES), (f"{page}/settings", guard.JSON_BYTES)):
+    for path, most in (("/api/pages", handlers.UPLOAD_BYTES), (f"{page}/settings", handlers.JSON_BYTES)):
         size, sent = max(1024, most // 64), 0
         with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
             connection.sendall(server.head("POST", path, Transfer_Encoding="chunked", **claimed))
@@ -302,7 +302,7 @@ def test_wrong_lengths_are_harmless(server):
     body = small("PNG")
     reply = server.raw(server.head("POST", "/api/pages", Content_Length=len(body) - 20) + body)  # more comes
     assert reply.status in (201, 415)
-    for claimed in (len(body) + 9, guard.UPLOAD_BYTES):  # less comes, and then the end
+    for claimed in (len(body) + 9, handlers.UPLOAD_BYTES):  # less comes, and then the end
         try:
             sent = server.head("POST", "/api/pages", Content_Length=claimed) + body
             assert server.raw(sent, end_of_sending=True).status == 400
@@ -506,7 +506,7 @@ def test_a_file_name_is_only_displayed(spare, name):
 PATHS = """
 /static/../server.py /static/%2e%2e/server.py /static/..%2fserver.py /static/%2e%2e%2fserver.py /static/..%5cserver.py
 /static//etc/passwd /static/%2fetc%2fpasswd /static/....//server.py /static/vendor/../../server.py //etc/passwd
-/static/../guard.py /static/server.py /static/__pycache__ /../../../etc/passwd
+/static/../server.py /static/server.py /static/__pycache__ /../../../etc/passwd
 /static/%00 /static/index.html%00.png /static/%252e%252e/server.py
 /static/..;/server.py /static/~root /static/file:///etc/passwd /static/vendor /static/. /static/.. /server.py
 /api/examples/..%2f__init__.py /api/examples/../__init__.py /api/examples/coffee.jpg /static/%ff%fe /static/..%c0%af

@@ -18,13 +18,13 @@ from effort import effort, exhaustive
 from processes import PATIENCE
 from spinseg.app import handlers
 from spinseg.app.controls import DIFFERENT_STARTS, PRIOR_CHOICES, UserSettings, controls, page_description
-from spinseg.app.guard import Refused
 from spinseg.app.rendering import match_labels
 from spinseg.app.run_loop import NotYet
 from spinseg.app.session import CUT, FORBIDDEN, Session
-from spinseg.app.words import in_user_words
+from spinseg.app.words import Refused, in_user_words, refusal
+from spinseg.image.contrast import Contrast
 from spinseg.image.io import read_picture
-from spinseg.image.picture import as_picture
+from spinseg.image.picture import OTHERWISE_COLOR, as_picture
 from spinseg.image.seeds import reduced_seeds, seed_image
 from spinseg.partition.pairs import co_clustering, separation_probability
 from spinseg.pictures import PICTURES
@@ -32,7 +32,7 @@ from spinseg.sampler.diagnostics import is_enough
 from spinseg.sampler.starts import STARTS
 from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.report.pictures import spread_draws
-from spinseg.segmentation.verdict import shortfalls, verdict_sentences
+from spinseg.segmentation.verdict import one_region_warning, shortfalls, verdict_sentences
 
 pytestmark = pytest.mark.anyio
 
@@ -286,7 +286,7 @@ async def test_scribbles_are_answered_from_the_draws_so_far_before_the_chains_go
     await sample(session, 12, preset="photo", chains=2)
     before, run = await session.result(), session.loop.chain_run
     sites, (one, other) = session.sites(), ((20, 20), (20, 100))  # in two patches
-    found = await session.conditioned(((1, (one, other)), (2, ((70, 15),))))
+    found = await session.conditioned({1: [one, other], 2: [(70, 15)]})
     labels = np.frombuffer(b64decode(found["labels"]), "<u2")
     assert labels[sites[one]] == labels[sites[other]] != labels[sites[70, 15]]
     assert found["n_regions"] < before["n_regions"] and found["detail"] == before["detail"]
@@ -295,11 +295,11 @@ async def test_scribbles_are_answered_from_the_draws_so_far_before_the_chains_go
     np.testing.assert_array_equal(labels[away][:, None] == labels[away], old[away][:, None] == old[away])
     assert session.loop.chain_run is run and run.problem.model.seeds is None
     rows, columns = np.nonzero(sites == sites[30, 30])
-    apart = [((int(rows[i]), int(columns[i])),) for i in (0, -1)]
+    apart = [[(int(rows[i]), int(columns[i]))] for i in (0, -1)]
     with pytest.raises(NotYet):  # the superpixel must be cut
-        await session.conditioned(((1, apart[0]), (2, apart[1])))
+        await session.conditioned({1: apart[0], 2: apart[1]})
     with pytest.raises(ss.InvalidInput):
-        await session.conditioned(((1, (one,)), (2, (one,))))
+        await session.conditioned({1: [one], 2: [one]})
 
 
 NO_SEEDS = [[1], "x", {"1": []}, {"1": [[1]]}, {"1": [[0.5, 1]]}, {"a": [[1, 1]]}, {"1": [[True, 1]]}]
@@ -307,7 +307,7 @@ NO_SEEDS = [[1], "x", {"1": []}, {"1": [[1]]}, {"1": [[0.5, 1]]}, {"a": [[1, 1]]
 
 @pytest.mark.parametrize("seeds", NO_SEEDS, ids=str)
 def test_seeds_that_are_none_are_refused(seeds):
-    assert UserSettings.from_json({"seeds": []}).seeds == ()
+    assert UserSettings.from_json({"seeds": []}).seeds == {}
     with pytest.raises(ss.InvalidInput, match="seeds must be the pixels of each seed"):
         UserSettings.from_json({"seeds": seeds})
 
@@ -441,7 +441,7 @@ async def test_results_at_other_details_are_those_of_the_segmentation(opened):
 @pytest.mark.parametrize(
     ("scale", "sent", "says"),
     [
-        (1 / 255 / 60, {"start": "one"}, "with the black and white levels 0"),  # as dark as if its numbers ran to 60
+        (1 / 255 / 60, {"start": "one"}, "Try the black and white levels 0"),  # as dark as if its numbers ran to 60
         (1 / 255, {"start": "greedy"}, None),
         (1 / 255, {"min_size": 2}, "The chains cannot reach every partition"),
     ],
@@ -605,7 +605,7 @@ async def test_there_are_no_results_before_the_first_sweep(session):
     with pytest.raises(NotYet):
         await session.export(lambda found: b"")
     with pytest.raises(NotYet):
-        await session.conditioned(((1, ((5, 5),)),))
+        await session.conditioned({1: [[5, 5]]})
 
 
 async def test_the_run_ends_at_the_maximum_number_of_sweeps(session, monkeypatch):
@@ -627,24 +627,26 @@ async def test_what_is_refused_is_said_in_the_words_of_the_web_app(session):
     for sentence, seeds in cases.items():
         with pytest.raises(ss.InvalidInput) as refused:
             await apply(session, preset="photo", chains=1, seeds=seeds)
-        assert re.fullmatch(sentence, in_user_words(str(refused.value))), refused.value
+        assert re.fullmatch(sentence, refusal(refused.value)), refused.value
     with pytest.raises(ss.InvalidInput) as refused:
         await apply(session, preset="paper", seeds={"1": [[5, 5]]})
-    assert in_user_words(str(refused.value)).startswith("Scribbles need connected regions: choose one of the presets")
+    assert refusal(refused.value).startswith("Scribbles need connected regions: choose one of the presets")
     with pytest.raises(ss.InvalidInput) as refused:
         await apply(session, preset="paper", min_size=30, max_size=20)
-    assert "at least as many superpixels as the smallest, 30" in in_user_words(str(refused.value))
+    assert "at least as many superpixels as the smallest, 30" in refusal(refused.value)
     with pytest.raises(ss.InvalidInput) as refused:
         seed_image({1: [(0, 0)]}, (4, 4), np.zeros((4, 4), bool))
-    assert in_user_words(str(refused.value)) == "A stroke must lie inside the visible part of the image."
+    assert refusal(refused.value) == "A stroke must lie inside the visible part of the image."
     with pytest.raises(ss.InvalidInput) as refused:
         reduced_seeds(np.array([[1, 2], [3, 4]]), 2)
-    assert re.match(r"The \w+ strokes must lie at least 2 pixels from", in_user_words(str(refused.value)))
+    assert re.match(r"The \w+ strokes must lie at least 2 pixels from", refusal(refused.value))
     close = np.zeros((40, 40))
     close[5:20, 5:20] = 1
-    warned = ss.segment(close, "photo", detail=0.0, rng=0, sweeps=4).verdict
-    for words in (warned, "Try intensity_range=(0, 0.5), which its numbers fill", "more sites, as with n_sites=2000"):
-        assert not re.search(r"\w+=|\w_\w", in_user_words(words)), in_user_words(words)
+    warned = ss.segment(close, "photo", detail=0.0, rng=0, sweeps=4).warning
+    dark = one_region_warning(Contrast(0.05, 0, (0.25, 0.375)), None, ss.Photo())
+    doubts = [ss.as_picture(np.zeros(shape)).reading.otherwise for shape in ((5, 90, 60), (90, 90, 5))]
+    for advice in (warned, dark, *doubts, ss.Photo(detail=1.0).finer, ss.Paper().finer, OTHERWISE_COLOR):
+        assert re.search(r"\w+=", advice) and not re.search(r"\w+=|\w_\w", in_user_words(advice)), advice
 
 
 def test_matched_clusters_keep_their_numbers():

@@ -14,6 +14,7 @@ from command import spinseg
 from effort import exhaustive
 from spinseg.segmentation import batch
 from spinseg.segmentation.batch import folders_for, segment_file
+from spinseg.segmentation.files import OPTIONAL_FILES
 
 FAST = ["--sweeps", "10", "--chains", "1"]
 FILES = ["boundary_probability.png", "labels.png", "labels.tif", "overlay.png", "report.html", "result.json"]
@@ -97,23 +98,14 @@ def test_the_same_seed_gives_the_same_files_for_any_number_of_jobs(album, tmp_pa
         assert path.read_bytes() == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes(), path
 
 
-def test_results_are_kept_unless_told_otherwise(photo, tmp_path):
-    spinseg("segment", photo, "--out", tmp_path, "--seed", 1, *FAST, check=0)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
-    assert sorted(batch.FILES) == FILES == sorted(path.name for path in before)
-    run = spinseg("segment", photo, "--out", tmp_path, "--seed", 2, *FAST, check=2)
-    assert "--overwrite replaces it" in run.stderr
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
-    spinseg("segment", photo, "--out", tmp_path, "--seed", 2, "--overwrite", *FAST, check=0)
-    assert json.loads((tmp_path / photo.stem / "result.json").read_text())["seed"] == 2
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_any_file_of_a_result_is_kept(photo, tmp_path, name):
     (tmp_path / name).write_text("kept")
     outcome = segment_file(str(photo), str(tmp_path), {"sweeps": 2, "rng": 0})
     assert outcome.error == f"{photo}: {tmp_path} holds {name} already, which is kept; --overwrite replaces it"
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "kept")]
+    assert segment_file(str(photo), str(tmp_path), {"sweeps": 2, "rng": 1}, overwrite=True).summary["seed"] == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == FILES == sorted(batch.FILES)
 
 
 def test_an_interrupted_result_is_replaced(photo, tmp_path):
@@ -157,12 +149,18 @@ def test_options_reach_the_model(photo, tmp_path):
     options = ["--preset", "classes", "--prior", "PitmanYor(2, discount=0.3)", "--min-size", "2", "--max-size", "500"]
     options += ["--beta", "0.1", "--phi", "20", "--regions", "--count-weight", "0.2", "--n-words", "60"]
     options += ["--lam", "5", "--n-sites", "60", "--seed", "9", "--estimate", "binder", "--init", "one"]
+    options += ["--start-label", "0", "--geojson", "--svg", "--csv", "--probabilities"]
     run = spinseg("segment", photo, "--out", tmp_path, "--json", *options, *FAST, check=0)
     reported = json.loads(run.stdout)["images"][0]
     expected = {"preset": "classes", "beta": 0.1, "lam": 5, "n_sites": 60, "count_weight": 0.2, "phi": 20}
-    expected |= {"n_words": 60, "estimate": "binder", "regions": True, "init": "one"}
+    expected |= {"n_words": 60, "estimate": "binder", "regions": True, "init": "one", "start_label": 0}
     expected |= {"prior": "ss.PitmanYor(concentration=2.0, discount=0.3, min_size=2, max_size=500)"}
     assert reported["seed"] == 9 and expected.items() <= reported["settings"].items()
+    folder = tmp_path / photo.stem
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, *OPTIONAL_FILES])
+    regions = json.loads((folder / "result.json").read_text())["regions"]
+    polygons = json.loads((folder / "regions.geojson").read_text())["features"]
+    assert [feature["properties"] for feature in polygons] == regions and regions[0]["label"] == 0
 
 
 def test_quiet_says_nothing_and_plain_shows_a_table_and_of_errors_one_line(album, photo, tmp_path):
@@ -179,14 +177,12 @@ def test_quiet_says_nothing_and_plain_shows_a_table_and_of_errors_one_line(album
 
 WRONG = {
     "--chains 0": "--chains must be a whole number of at least 1: got 0",
-    "--sweeps 0": "--sweeps must be",
     "--sweeps 5 --seconds 5": "--seconds must be None if sweeps are given: got 5.0",
-    "--jobs 0": "--jobs must be",
     "--jobs 2 --dask tcp://nowhere:1": "--jobs must not be combined with dask: got 2",
     "--n-sites -3": "--n-sites must be a whole number of at least 1: got -3",
     "--init one,x --chains 2": "--init must be one of 'one', 'singletons', 'greedy': got 'x'",
     "--init one,one --chains 3": "--init must be one start, or one for each of 3 chains",
-    "--preset paper --beta nan": "--beta must be a finite number",
+    "--prior Potts": "--prior must be a call, such as 'PitmanYor(3.0, discount=0.25)', of Dirichlet",
     "--min-size 0": "--min-size must be a whole number of at least 1",
     "--mask no-such-mask.png": "cannot read no-such-mask.png: no such file or directory",
     "--preset nice": "--preset must be one of 'auto', 'photo', 'measured', 'classes', 'objects', 'paper': got 'nice'",
@@ -255,9 +251,12 @@ def test_out_must_be_a_folder_that_can_be_written(photo, tmp_path, out):
         (["a.jpg", "x/a.jpg", "a-2.jpg", "y/a-2.jpg"], ["a", "a-3", "a-2", "a-2-2"]),
         (["a-2.jpg", "a.jpg", "x/a.jpg"], ["a-2", "a", "a-3"]),
         (["a.jpg", "A.jpg", "A-2.jpg"], ["a", "A-3", "A-2"]),
+        ([".", "c/a.png"], ["slide", "a"]),
     ],
 )
-def test_folders_have_names_of_their_own(sources, names):
+def test_folders_have_names_of_their_own_in_the_folder_for_results(sources, names, tmp_path, monkeypatch):
+    (tmp_path / "slide.zarr").mkdir()
+    monkeypatch.chdir(tmp_path / "slide.zarr")
     assert folders_for(sources, "out") == [os.path.join("out", name) for name in names]
 
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import logging
+import pickle
 import signal
 import sys
 
@@ -13,6 +14,7 @@ from PIL import Image
 import spinseg as ss
 from effort import exhaustive
 from spinseg import cli
+from spinseg._advice import Advice, Setting
 from spinseg._errors import BUG, LOG, TaskBug, TaskError, error_line, is_expected
 from spinseg._run.atomic import atomic_write
 from spinseg.cli.commands import with_flags
@@ -29,21 +31,18 @@ def raised(call, *arguments):
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("advice", "flags"),
-    [
-        (
-            "a larger detail, such as detail=0.9 instead of 0.65.",
-            "a larger detail, such as --detail 0.9 instead of 0.65.",
-        ),
-        ("ss.segment(image, 'measured') if it", "--preset measured if it"),
-        ("intensity_range=(0, 0.02), which", "--intensity-range 0 0.02, which"),
-        ("preset='photo', or n_sites=2000.", "--preset photo, or --n-sites 2000."),
-        ("give channel_axis=0 (--channel-axis 0); or", "give --channel-axis 0; or"),
-    ],
-)
-def test_advice_names_options_of_the_command(advice, flags):
-    assert with_flags(advice) == flags
+ADVICE = {
+    ss.Photo().finer: "a larger detail, such as --detail 0.9 instead of 0.65",
+    ss.Paper().finer: "--preset photo, or more superpixels, such as --n-sites 2000",
+    Advice("use ", Setting("channel_axis", None), "; or"): "use --channel-axis none; or",
+    Advice("Try ", Setting("intensity_range", (0.0, 0.02)), ", which"): "Try --intensity-range 0 0.02, which",
+    Advice("widen ", Setting("intensity_range"), " to"): "widen --intensity-range to",
+}
+
+
+@pytest.mark.parametrize("advice", ADVICE)
+def test_advice_names_options_of_the_command(advice):
+    assert with_flags(advice) == with_flags(pickle.loads(pickle.dumps(advice))) == ADVICE[advice]
 
 
 def no_room(file):
@@ -109,7 +108,7 @@ def broken(*arguments, **keywords):
 
 @pytest.mark.parametrize("line", ["segment a", "--debug segment a", "segment --debug a", "segment a --debug"])
 def test_a_bug_is_one_line_with_its_own_exit_code_and_debug_shows_its_traceback(command, monkeypatch, line):
-    monkeypatch.setattr("spinseg.cli.segment.channel_axis_of", broken)
+    monkeypatch.setattr("spinseg.cli.segment.segment_and_print", broken)
     code, output, errors = command(*line.split())
     *others, last = errors.splitlines()
     assert (code, output) == (70, "") and last.endswith("(run it with --debug to see the traceback)")

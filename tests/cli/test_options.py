@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 import spinseg as ss
 from command import spinseg
 from spinseg.cli.program import GROUPS, app
-from spinseg.segmentation.presets.option import prior_from_text
 from spinseg.segmentation.presets.preset import Preset
 
 ONLY_IN_PYTHON = {"image", "workers", "progress", "options"}  # `images`, `--jobs` and `--quiet`
@@ -60,33 +59,6 @@ def test_an_option_of_another_preset_is_refused_with_those_that_it_has(preset, t
         run = spinseg("segment", "a.png", "--preset", preset, "--out", tmp_path / "out", flag(name), *value, check=2)
         has = ", ".join(OPTIONS[preset])
         assert run.stderr.startswith(f"spinseg: unknown option: {name}. The preset {preset} has {has}. {name} is an")
-    with pytest.raises(ss.InvalidInput, match=f"^unknown option: name. The preset {preset} has n_sites, "):
-        ss.segment([[0, 1]], preset, name="x")
-
-
-PRIORS = {
-    "DirichletProcess(2.0)": ss.DirichletProcess(2.0),
-    " PitmanYor(3, discount = 0.25) ": ss.PitmanYor(3, 0.25),
-    "Potts(5, min_size=2)": ss.Potts(5, min_size=2),
-}
-
-
-@pytest.mark.parametrize("text", PRIORS)
-def test_a_prior_is_a_call_as_in_python(text):
-    assert repr(prior_from_text(text)) == repr(PRIORS[text])
-
-
-GARBAGE = ["", "dp", "3", "Potts", "Potts(", "Potts()", "Potts(x)", "Potts(**{1: 2})", "Potts(5, n=3)", "ss.Potts(5)"]
-GARBAGE += ["print(5)", "(lambda: 1)(5)", "Potts(5); Potts(5)", "Potts(__import__('os'))", "(" * 5000, "\0"]
-
-
-@pytest.mark.parametrize("text", GARBAGE, ids=lambda text: text[:20])
-def test_a_prior_that_is_none_is_one_line(text, tmp_path):
-    run = spinseg("segment", "a.png", "--out", tmp_path / "out", "--prior", text, check=2)
-    assert run.stderr.startswith(
-        "spinseg: --prior must be a call, such as 'PitmanYor(3.0, discount=0.25)', of Dirichlet"
-    )
-    assert run.stderr.count("\n") == 1
 
 
 def test_the_version_is_told():

@@ -125,7 +125,7 @@ def table(folder: Path) -> str:
     for kind in KINDS:
         kind.write(folder / kind.file)
         reading = read_picture(folder / kind.file).reading
-        otherwise = "" if reading.otherwise is None else reading.otherwise.split(", give ")[1]
+        otherwise = "" if reading.otherwise is None else reading.otherwise.split(", use ")[1]
         lines.append(f"| {kind.name} | `{kind.file}` | {reading} | {otherwise} |")
     return "\n".join(lines)
 

@@ -174,7 +174,7 @@ def test_axes_without_names_are_judged_by_their_lengths(shape, has_channels, oth
     assert as_picture(np.ones(shape)).reading.otherwise == layout.otherwise
     assert bool(layout.otherwise) == bool(otherwise)
     if otherwise:
-        assert f"give channel_axis={otherwise.capitalize()} (--channel-axis {otherwise})" in layout.otherwise
+        assert f"use channel_axis={otherwise.capitalize()}" in layout.otherwise
         assert Reading().laid_out(shape, None if otherwise == "none" else int(otherwise)).otherwise is None
 
 

@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 import shapely
 import tifffile
-from PIL import Image
-from typer.testing import CliRunner
 
 import spinseg as ss
-from spinseg.cli.program import app
 
 KEYWORDS = {"sweeps": 20, "chains": 2, "rng": 0}
 
@@ -124,18 +121,3 @@ def test_a_table_and_probabilities_in_files_are_those_in_memory(found, tmp_path)
     stored = tifffile.imread(tmp_path / "boundary_probability.tif")
     assert stored.dtype == np.float32
     np.testing.assert_array_equal(stored, found.boundary_probability)
-
-
-def test_the_command_writes_polygons_if_asked(tmp_path):
-    Image.fromarray(drawing()).save(tmp_path / "p.png")
-    command = ["segment", str(tmp_path / "p.png"), "--sweeps", "4", "--out", str(tmp_path), "--quiet"]
-    assert CliRunner().invoke(app, command).exit_code == 0
-    assert not (tmp_path / "p" / "regions.geojson").exists()
-    again = CliRunner().invoke(app, [*command, "--resume", "--geojson", "--svg", "--csv"])  # what is lacking is made
-    assert again.exit_code == 0
-    collection = json.loads((tmp_path / "p" / "regions.geojson").read_text())
-    reported = json.loads((tmp_path / "p" / "result.json").read_text())
-    assert [feature["properties"] for feature in collection["features"]] == reported["regions"]
-    assert (tmp_path / "p" / "outlines.svg").read_text().startswith("<svg")
-    rows = (tmp_path / "p" / "regions.csv").read_text().splitlines()
-    assert len(rows) == 1 + reported["n_regions"] and rows[1].startswith(str(tmp_path / "p.png"))

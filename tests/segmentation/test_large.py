@@ -29,8 +29,8 @@ from spinseg.image.picture import as_picture
 from spinseg.image.render import paint_edges
 from spinseg.segmentation.large.files import (
     SHARED_IMAGE,
+    OpenedPicture,
     create_ome_zarr,
-    intensity_range_of,
     open_picture,
     shared_image,
 )
@@ -360,7 +360,7 @@ def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles_also_of_a_run_that_
     assert 0 <= low < 500 and 3000 < high <= 4095 and found.n_regions > 1 and check_written(found)
     whole, tiles = as_picture(deep, channel_axis=-1), list(Tiling.of(SHAPE, ss.Photo(), FAST["tile"]).tiles())
     (tmp_path / "tiles" / "000001.npz").unlink()
-    monkeypatch.setattr(f"{module}.run.intensity_range_of", lambda *_: 1 / 0)  # it is not found again
+    monkeypatch.setattr(OpenedPicture, "inferred_range", lambda _: (0.0, 1e6))  # which the run has not begun with
     again = segment_large(da.from_array(deep), tmp_path, **FAST)
     assert np.array_equal(again.partition, found.partition)
     for picture, tile in zip(seen, [*tiles, tiles[1]], strict=True):
@@ -374,11 +374,12 @@ def test_the_range_of_a_large_picture_is_found_from_some_places(monkeypatch):
     read = []
     blocks = da.from_array(picture, chunks=25)
     asked = blocks.map_blocks(lambda block: (read.append(block.size), block)[1], dtype="u2", meta=picture[:0, :0])
-    low, high = intensity_range_of(asked)
+    low, high = open_picture(asked).inferred_range()
     assert 1000 <= low < 1050 and 2950 < high < 3000
-    assert (low, high) == intensity_range_of(asked) and sum(read) < 2 * picture.size
-    assert intensity_range_of(da.from_array(picture.astype(np.uint8))) == (0, 255)
-    assert intensity_range_of(da.from_array(picture[:100, :120])) == infer_intensity_range(picture[:100, :120])
+    assert (low, high) == open_picture(asked).inferred_range() and sum(read) < 2 * picture.size
+    assert open_picture(da.from_array(picture.astype(np.uint8))).inferred_range() == (0, 255)
+    small = picture[:100, :120]
+    assert open_picture(da.from_array(small)).inferred_range() == infer_intensity_range(small)
 
 
 def test_a_generator_gives_the_seed(place, tmp_path, monkeypatch):

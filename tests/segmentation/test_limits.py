@@ -28,13 +28,13 @@ def cells():
 def test_a_measured_image_is_said_to_be_taken_for_one(cells, tmp_path):
     assert cells.preset == ss.Measured() and cells.taken_for == "a measured image (microscopy, raster, scan)"
     reported = (
-        f"Taken for {cells.taken_for}; pass preset='photo' if it is a photograph. These probabilities have not been"
+        f"Taken for {cells.taken_for}; use preset='photo' if it is a photograph. These probabilities have not been"
     )
     assert reported in cells.verdict and cells.verdict.endswith("except microscope images of cell nuclei.")
     cells.save(tmp_path, ["report.html", "result.json"])
     kept = json.loads((tmp_path / "result.json").read_text())
     assert kept["taken_for"] == cells.taken_for and reported in kept["verdict"] and kept["calibrated"] is False
-    assert f"Taken for {cells.taken_for}; pass preset=" in (tmp_path / "report.html").read_text()
+    assert f"Taken for {cells.taken_for}; use preset=" in (tmp_path / "report.html").read_text()
     assert ss.segment(CELLS, "photo", **FAST).preset == ss.Photo()  # the call that it names
 
 
@@ -62,14 +62,14 @@ def test_parts_that_differ_in_a_region_get_a_warning_and_a_call_by_kind_and_pres
     picture = cells.picture
     warning = split_warning(picture, ONE, ss.Photo())
     assert warning.startswith("Large regions have parts of clearly different intensity")
-    assert warning.endswith("Try ss.segment(image, 'measured').")
+    assert warning.endswith("Try preset='measured'.")
     assert split_warning(picture, ONE, ss.Measured()).endswith("a larger detail, such as detail=0.9 instead of 0.5.")
     assert "detail=1 instead of 0.9" in split_warning(picture, ONE, ss.Measured(detail=0.9))
     assert split_warning(picture, ONE, ss.Classes()) is None  # it asks for no evidence of a boundary
     assert cells.warning is None is split_warning(picture, cells._region_image, ss.Photo())
     doubtful = (
-        "a larger detail, such as detail=0.9 instead of 0.65; ss.segment(image, 'measured') if it is not a photograph; "
-        "or ss.segment(image, 'classes') for materials and textures"
+        "a larger detail, such as detail=0.9 instead of 0.65; preset='measured' if it is not a photograph; "
+        "or preset='classes' for materials and textures"
     )
     assert ss.Photo().advice(PHOTOGRAPH) == doubtful and ss.Paper().advice(PHOTOGRAPH) == ss.Paper().finer
 
@@ -91,8 +91,8 @@ def test_photographs_are_allowed_parts_of_different_intensity(monkeypatch):
 def test_the_call_for_a_volume_works():
     ball = 1.0 * (np.linalg.norm(np.indices((12, 24, 24)) - np.array([6, 12, 12])[:, None, None, None], axis=0) < 5)
     call = ss.Photo().advice(ss.as_picture(ball, channel_axis=None))
-    assert call == "ss.segment(image, 'classes')"
-    assert eval(call, {"ss": ss, "image": ball}).n_clusters == 2
+    assert call == "preset='classes'"
+    assert eval(f"ss.segment(image, {call})", {"ss": ss, "image": ball}).n_clusters == 2
 
 
 def test_the_call_that_a_warning_names_finds_the_cells():
@@ -106,7 +106,8 @@ def test_the_call_that_a_warning_names_finds_the_cells():
         if found.warning is None:
             continue
         assert found.warning in found.verdict and found.summary()["warning"] == found.warning
-        call = re.search(r"ss\.segment\(image, 'measured'\)", found.warning)[0]
+        (named,) = re.findall("preset='measured'", found.warning)
+        call = f"ss.segment(image, {named})"
         before.append(adjusted_rand_index(found.labels, scene.labels))
         after.append(adjusted_rand_index(eval(call, {"ss": ss, "image": image}).labels, scene.labels))
     assert before and np.mean(after) > np.mean(before) + 0.2

@@ -1,16 +1,12 @@
 """Labels count from 1, the largest first, with 0 outside, in memory and on disk alike; or from 0."""
 
-import json
-
 import numpy as np
 import pytest
 from PIL import Image
 from skimage.io import imread
 from skimage.measure import regionprops
-from typer.testing import CliRunner
 
 import spinseg as ss
-from spinseg.cli.program import app
 from spinseg.image.render import label_colors
 from spinseg.partition.numbering import label_image, largest_first
 
@@ -74,15 +70,6 @@ def test_labels_may_start_at_0(found, picture, mask, tmp_path):
     for name in ("one", "zero"):  # the same colors, and white outside
         np.testing.assert_array_equal(imread(tmp_path / name / "labels.png"), colors[found.labels])
     np.testing.assert_array_equal(imread(tmp_path / "one" / "overlay.png"), imread(tmp_path / "zero" / "overlay.png"))
-
-
-def test_the_command_takes_the_first_label(picture, tmp_path):
-    Image.fromarray(picture).save(tmp_path / "p.png")
-    options = ["--start-label", "0", "--sweeps", "5", "--out", str(tmp_path / "out"), "--quiet"]
-    assert CliRunner().invoke(app, ["segment", str(tmp_path / "p.png"), *options]).exit_code == 0
-    assert imread(tmp_path / "out" / "p" / "labels.tif").min() == 0
-    reported = json.loads((tmp_path / "out" / "p" / "result.json").read_text())
-    assert reported["settings"]["start_label"] == 0 and reported["regions"][0]["label"] == 0
 
 
 def test_clusters_of_equal_area_keep_their_order():

@@ -10,7 +10,7 @@ import spinseg as ss
 from spinseg.image.boundary.log_odds import BoundaryEvidence, fitted_weights
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.picture import as_picture
-from spinseg.segmentation.presets.color_words import ColorWords
+from spinseg.segmentation.presets.classes import ColorWords
 from spinseg.segmentation.presets.option import prior_from_text
 from spinseg.segmentation.presets.preset import chosen_preset
 from spinseg.segmentation.problem import prepare
@@ -250,30 +250,24 @@ def test_constants_change_by_value_and_nothing_else_does(picture):
     np.testing.assert_array_equal(again.model.beta, usual.model.beta)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "DirichletProcess(concentration=2.0)",
-        "PitmanYor(concentration=3.0, discount=0.25)",
-        "Potts(n_labels=4, min_size=2, max_size=9)",
-        "FiniteDirichlet(n_labels=4)",
-        "MixtureOfFiniteMixtures(mean_labels=6.0)",
-        "ParsimoniousProcess(concentration=1.0, cost=0.02)",
-        "TemperedProcess(concentration=0.1, power=0.0)",
-    ],
-)
+PRIORS = ["DirichletProcess(2.0)", "PitmanYor(3, discount = 0.25)", "Potts(n_labels=4, min_size=2, max_size=9)"]
+PRIORS += ["FiniteDirichlet(n_labels=4)", "MixtureOfFiniteMixtures(mean_labels=6.0)", "TemperedProcess(0.1, power=0.0)"]
+PRIORS += ["ParsimoniousProcess(concentration=1.0, cost=0.02)"]
+
+
+@pytest.mark.parametrize("text", PRIORS)
 def test_priors_from_text_are_those_of_python(text):
     assert repr(prior_from_text(f" {text} ")) == repr(eval(text, NAMES))
 
 
-@pytest.mark.parametrize(
-    "text", ["dp", "", "Potts", "Potts(", "Potts(n=3)", "print(3)", "ss.Potts(3)", "Potts(open('x'))", "Flat()"]
-)
+GARBAGE = ["", "dp", "3", "Potts", "Potts(", "Potts()", "Potts(x)", "Potts(**{1: 2})", "Potts(5, n=3)", "ss.Potts(5)"]
+GARBAGE += ["print(5)", "(lambda: 1)(5)", "Potts(5); Potts(5)", "Potts(__import__('os'))", "Flat()", "(" * 5000, "\0"]
+
+
+@pytest.mark.parametrize("text", GARBAGE, ids=lambda text: text[:20])
 def test_other_text_is_no_prior(text):
-    with pytest.raises(ss.InvalidInput, match=r"^prior must be a call, such as 'PitmanYor\(3.0, .*: got "):
+    with pytest.raises(ss.InvalidInput, match=r"^prior must be a call, such as 'PitmanYor\(3.0, [^\n]*: got [^\n]*$"):
         prior_from_text(text)
-    with pytest.raises(ss.InvalidInput, match=r"^n_labels must be a whole number"):
-        prior_from_text("Potts(0)")
 
 
 def test_the_tempered_process_weighs_sizes_less():

@@ -60,12 +60,12 @@ def test_flat_pictures_get_no_warning():
     "preset, doubt, says",
     [
         (ss.Photo(), None, "differ by 30% of full intensity. Try a larger detail, such as detail=0.9 instead of 0.65."),
-        (ss.Photo(detail=1.0), None, "Try more sites, as with n_sites=2000."),
-        (ss.Paper(), None, "Try preset='photo', or more sites, as with n_sites=2000."),
+        (ss.Photo(detail=1.0), None, "Try more superpixels, such as n_sites=2000."),
+        (ss.Paper(), None, "Try preset='photo', or more superpixels, such as n_sites=2000."),
         (
             ss.Photo(),
-            "if axis 0 holds 5 channels, give channel_axis=0",
-            "Try another reading: if axis 0 holds 5 channels, give channel_axis=0; or a larger detail, such as detail=0.9 instead of 0.65.",
+            "if axis 0 holds 5 channels, use channel_axis=0",
+            "Try another reading: if axis 0 holds 5 channels, use channel_axis=0; or a larger detail, such as detail=0.9 instead of 0.65.",
         ),
     ],
 )
@@ -184,13 +184,6 @@ def test_hard_input_is_read_in_a_way_that_is_stated_as_an_array_and_as_a_file(na
         found = ss.segment(given, "classes", sweeps=20, chains=1, rng=0)
         assert says in found.read_as and found.n_clusters >= least, found.read_as
         assert np.isfinite(found.boundary_probability).all()
-
-
-def test_slices_that_may_be_channels_say_what_to_give_and_it_works():
-    stack = np.stack([300 + 100 * SQUARE] * 5).astype(np.uint16)
-    picture = ss.as_picture(stack)
-    assert "give channel_axis=0 (--channel-axis 0)" in picture.reading.otherwise
-    assert ss.as_picture(stack, channel_axis=0).reading.otherwise is None
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

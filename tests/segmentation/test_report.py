@@ -16,9 +16,8 @@ import spinseg as ss
 from effort import effort
 from spinseg.image.picture import as_picture, cielab
 from spinseg.segmentation.report.charts import N_COLORS, bar_chart, line_chart
-from spinseg.segmentation.report.page import report
+from spinseg.segmentation.report.page import THEME, report
 from spinseg.segmentation.report.pictures import MAX_NUMBERS, central_pixel
-from spinseg.segmentation.report.theme import THEME
 
 APP_STYLE = files("spinseg.app").joinpath("static", "style.css").read_text(encoding="utf-8")
 

@@ -10,12 +10,12 @@ import pytest
 from PIL import Image
 
 import spinseg as ss
-from spinseg.image.render import graded_boundaries, outlines
+from spinseg.image.render import graded_boundaries, outlined, outlines
 from spinseg.sampler.convergence import Quantity
 from spinseg.sampler.diagnostics import Diagnostics
 from spinseg.segmentation.files import REPORT_DETAILS
 from spinseg.segmentation.presets.photo import details_of
-from spinseg.segmentation.report.pictures import draw_words, drawn_outlines, reduced, spread_draws
+from spinseg.segmentation.report.pictures import downsample_labels, draw_words, reduced, spread_draws
 from spinseg.segmentation.schedule import Schedule
 from spinseg.segmentation.verdict import verdict_sentences
 
@@ -150,11 +150,12 @@ def test_the_report_shows_the_answers_and_says_what_each_is(found, text):
     opened = text[text.index("<summary>Ten draws") :]
     opened = opened[: opened.index("</details>")]
     figures = re.findall(r'<img alt="([^"]*)" src="([^"]*)"></div><figcaption>([^<]*)<', opened)
+    rgb, step = reduced(found.picture, found.sites)
     for (chain, draw), (alt, source, caption) in zip(spread_draws(found.chains), figures, strict=True):
         labels, detail = found.chains.labels[chain, draw], (found.chains.component[draw] + 0.5) / 12
         regions = f"{np.unique(labels).size} region{'' if labels.max() == 0 else 's'}"
         assert alt == caption == f"Detail {detail:.2f}: {regions}, chain {chain + 1}"
-        exact = drawn_outlines(labels, *reduced(found.picture, found.sites), found.sites).astype(float)
+        exact = outlined(rgb, downsample_labels(labels[found.sites], step)).astype(float)
         gaps = [np.abs(pixels(other) - exact).mean() for _, other, _ in figures]
         assert gaps[figures.index((alt, source, caption))] == min(gaps)  # JPEG is not exact
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 import spinseg as ss
 from spinseg.image.formats import content_hash
-from spinseg.segmentation.batch import folders_for, segment_file, segment_files
+from spinseg.segmentation.batch import segment_file, segment_files
 
 FAST = {"sweeps": 2, "chains": 1, "n_sites": 9, "rng": 0}
 
@@ -180,13 +180,6 @@ def test_saving_over_the_image_itself_is_refused_and_beside_it_is_not(tmp_path):
     found.save(tmp_path, ["labels.tif", "report.html"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.png", "labels.tif", "report.html"]
     assert (tmp_path / "labels.png").read_bytes() == before
-
-
-def test_folders_lie_in_the_folder_for_results(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "slide.zarr").mkdir()
-    monkeypatch.chdir(tmp_path / "slide.zarr")
-    assert folders_for([".", "..", "c/a.png"], "out") == [f"out/{name}" for name in ("slide", tmp_path.stem, "a")]
 
 
 @pytest.mark.parametrize("content", [b"[]", b'{"a"', b"id,score", b"\xff"], ids=str)

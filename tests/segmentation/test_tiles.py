@@ -154,11 +154,11 @@ def test_a_partition_has_boundaries_more_likely_than_not_near_its_level():
 
 def test_no_more_is_read_at_a_time_than_a_window_and_two_tiles(tmp_path, monkeypatch):
     image, boxes, alive = patches((140, 300)), [], []
-    real_part, real_join = files._pixels, join_tiles
+    real_part, real_join = files.OpenedPicture._pixels, join_tiles
 
-    def pixels(array, box, *about):
+    def pixels(opened, box):
         boxes.append([span.stop - span.start for span in box])
-        return real_part(array, box, *about)
+        return real_part(opened, box)
 
     def watched(tiling, read_tile, sites):
         living = weakref.WeakSet()
@@ -174,7 +174,7 @@ def test_no_more_is_read_at_a_time_than_a_window_and_two_tiles(tmp_path, monkeyp
 
         return real_join(tiling, read, sites)
 
-    monkeypatch.setattr(files, "_pixels", pixels)
+    monkeypatch.setattr(files.OpenedPicture, "_pixels", pixels)
     monkeypatch.setattr("spinseg.segmentation.large.segment_large.join_tiles", watched)
     segment_large(da.from_array(image, chunks=64), tmp_path, "photo", tile=70, n_sites=200, **FAST | {"sweeps": 2})
     windows = [box for box in boxes if box != [140, 300]]

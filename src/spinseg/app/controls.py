@@ -12,6 +12,7 @@ import spinseg.segmentation.presets  # noqa: F401 (makes them known)
 from spinseg._validation import InvalidInput, check_choice, check_int, check_real, invalid
 from spinseg.image.picture import Picture
 from spinseg.image.render import OUTLINE_COLORS, label_colors
+from spinseg.image.seeds import SeedPoints
 from spinseg.model.priors import PartitionPrior
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.presets.option import PRIORS
@@ -22,8 +23,6 @@ DIFFERENT_STARTS = ("greedy", "one", "greedy", "one")  # of the first to the fou
 RESTARTING = {"preset", "start", "n_sites", "chains", "seed"}  # settings whose change restarts the chains
 MAX_SEED_PIXELS = 4000  # of all seeds together; a request has at most 64 kB
 PALETTE_SIZE, PALETTE_SATURATION, MIDDLE_GRAY = 1000, 0.45, 150  # clusters are large areas: their colors are muted
-
-SeedPixels = tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ class UserSettings:
     prior: str = OF_PRESET
     start: str = "different"
     numbers: Mapping[str, Any] = field(default_factory=dict)
-    seeds: SeedPixels = ()
+    seeds: SeedPoints = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, sent: Mapping[str, Any]) -> "UserSettings":
@@ -219,23 +218,21 @@ class UserSettings:
         return " ".join(["spinseg", "segment", shlex.quote(source), *parts])
 
 
-def checked_seeds(sent: Any) -> SeedPixels:
+def checked_seeds(sent: Any) -> dict[int, list[list[int]]]:
     """The pixels of each seed, from an object whose keys are numbers."""
-    rule = "be the pixels of each seed, {1: [[row, column], ..], ..}"
-    if not isinstance(sent, dict):
-        invalid("seeds", rule, sent)
-    found = []
-    for number, pixels in sent.items():
+
+    def is_seed(number: str, pixels: Any) -> bool:
         is_number = number.isascii() and number.isdecimal() and len(number) < 10
-        if not (is_number and isinstance(pixels, list) and pixels):
-            invalid("seeds", rule, {number: pixels})
-        for pixel in pixels:
-            if not isinstance(pixel, list) or [type(at) for at in pixel] != [int, int]:
-                invalid("seeds", rule, pixel)
-        found.append((int(number), tuple((row, column) for row, column in pixels)))
-    if sum(len(pixels) for _, pixels in found) > MAX_SEED_PIXELS:
+        return is_number and isinstance(pixels, list) and bool(pixels) and all(map(is_pixel, pixels))
+
+    def is_pixel(pixel: Any) -> bool:
+        return isinstance(pixel, list) and [type(at) for at in pixel] == [int, int]
+
+    if not isinstance(sent, dict) or not all(is_seed(*each) for each in sent.items()):
+        invalid("seeds", "be the pixels of each seed, {1: [[row, column], ..], ..}", sent)
+    if sum(map(len, sent.values())) > MAX_SEED_PIXELS:
         invalid("seeds", f"have at most {MAX_SEED_PIXELS} pixels", "more")
-    return tuple(found)
+    return {int(number): pixels for number, pixels in sent.items()}
 
 
 def page_description() -> dict[str, Any]:

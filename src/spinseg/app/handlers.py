@@ -24,10 +24,9 @@ from starlette.routing import Route
 from spinseg._errors import MissingExtra
 from spinseg._validation import InvalidInput, check_real
 from spinseg.app.controls import MAX_CHAINS, UserSettings, checked_seeds, page_description
-from spinseg.app.guard import UPLOAD_BYTES, Refused, read_body, read_json
 from spinseg.app.run_loop import MAX_RUNNING_CHAINS, NotYet
 from spinseg.app.session import Session, Sessions
-from spinseg.app.words import in_user_words
+from spinseg.app.words import Refused, in_user_words, refusal
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_picture
 from spinseg.image.picture import Picture
@@ -36,6 +35,7 @@ from spinseg.segmentation.files import FILES
 from spinseg.segmentation.result import Segmentation
 
 STATIC = Path(str(files("spinseg.app").joinpath("static")))
+UPLOAD_BYTES, JSON_BYTES = 32 * 2**20, 64 * 2**10
 MAX_PIXELS = 25_000_000
 MIN_FRAME_SECONDS, MAX_FRAME_SECONDS = 1 / 12, 1.0  # between two frames; the longest if nothing changes
 LIMITS = {"upload_bytes": UPLOAD_BYTES, "pixels": MAX_PIXELS, "chains": MAX_CHAINS, "running": MAX_RUNNING_CHAINS}
@@ -90,11 +90,11 @@ class Handlers:
 
     async def _change(self, act: Callable[[Mapping[str, Any], Session], Awaitable[Any]], request: Request) -> Response:
         session = self.sessions[request.path_params["id"]]
-        return JSONResponse(await act(await read_json(request), session))
+        return JSONResponse(await act(await _read_json(request), session))
 
     async def create(self, request: Request) -> Response:
         """Create a session, with an upload or an example."""
-        example, body = request.query_params.get("example"), await read_body(request, UPLOAD_BYTES)
+        example, body = request.query_params.get("example"), await _read_body(request, UPLOAD_BYTES)
         path = None if example is None else _example_path(example)
         given = _reading_options(request)
         picture = await asyncio.to_thread(_decode, body, path, given)
@@ -102,7 +102,7 @@ class Handlers:
         session = await asyncio.to_thread(Session, picture, source, **given)
         shapes = {"shape": list(picture.shape), "shown": list(session.image.shape[:2])}
         otherwise = picture.reading and picture.reading.otherwise
-        reading = {"read_as": str(picture.reading), "read_otherwise": otherwise and in_user_words(otherwise)}
+        reading = {"read_as": str(picture.reading), "read_otherwise": otherwise and f"{in_user_words(otherwise)}."}
         return JSONResponse({"id": self.sessions.add(session), "name": Path(source).name, **shapes, **reading}, 201)
 
     async def settings(self, sent: Mapping[str, Any], session: Session) -> None:
@@ -189,6 +189,33 @@ class Handlers:
         return Response(content, media_type=mimetypes.guess_type(name)[0], headers=headers)
 
 
+async def _read_body(request: Request, max_bytes: int) -> bytes:
+    """The body of a request; raises Refused as soon as it is too long."""
+    too_long = Refused(413, f"At most {max_bytes / 2**20:g} MB can be sent.")
+    claimed = request.headers.get("content-length", "0")
+    if not claimed.isdecimal() or int(claimed) > max_bytes:
+        raise too_long
+    parts, length = [], 0
+    async for part in request.stream():
+        length += len(part)
+        if length > max_bytes:
+            raise too_long
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _read_json(request: Request) -> Mapping[str, Any]:
+    """The JSON object in the body of a request."""
+    body = await _read_body(request, JSON_BYTES)
+    try:
+        found = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        raise Refused(400, "The body must be JSON.") from None
+    if not isinstance(found, dict):
+        raise Refused(400, "The body must be a JSON object.")
+    return found
+
+
 def _example_path(name: str) -> Path:
     """The file of an example image."""
     if name not in PICTURES:
@@ -203,14 +230,12 @@ def _reading_options(request: Request) -> dict[str, Any]:
     try:
         if axis not in (None, "auto"):
             found["channel_axis"] = None if axis == "none" else int(axis[:9])
-    except ValueError:
-        raise Refused(422, "channel_axis must be auto, none or the number of an axis.") from None
-    try:
         if ends is not None:
             low, high = (float(number[:30]) for number in ends.split(","))
             found["intensity_range"] = check_intensity_range((low, high))
     except ValueError:
-        raise Refused(422, "intensity_range must be two numbers, the smaller first, with a comma.") from None
+        line = "channel_axis must be auto, none or an axis, and intensity_range two numbers, the smaller first"
+        raise Refused(422, f"{line}.") from None
     return found
 
 
@@ -225,8 +250,11 @@ def _decode(body: bytes, path: Path | None, given: dict[str, Any]) -> Picture:
         upload.write_bytes(body)  # not atomically: it is read and deleted at once
         try:
             picture = read_picture(upload, max_pixels=MAX_PIXELS, **given)
-        except (InvalidInput, MissingExtra) as error:
-            raise Refused(415, in_user_words(str(error).replace(str(upload), "The image"))) from None
+        except InvalidInput as error:
+            sentence = refusal(error).replace(str(upload), "The image")
+            raise Refused(415, sentence) from None
+        except MissingExtra as error:
+            raise Refused(415, f"{error}.") from None
     if len(picture.shape) != 2:
         reading = picture.reading
         sentence = f"The web app shows images, not volumes, and this is {reading}: use spinseg.segment in Python."

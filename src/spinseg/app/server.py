@@ -1,4 +1,4 @@
-"""The server: one process on 127.0.0.1 that answers HTTP requests and sends server-sent events."""
+"""The server: one process on 127.0.0.1, which answers no requests but those of its own page."""
 
 import asyncio
 import contextlib
@@ -12,20 +12,34 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spinseg._validation import InvalidInput, invalid
-from spinseg.app.guard import Guard, Refused, error_response
 from spinseg.app.handlers import STATIC, Handlers
 from spinseg.app.run_loop import NotYet
 from spinseg.app.session import Sessions
-from spinseg.app.words import in_user_words
+from spinseg.app.words import Refused, refusal
 
 FAILED = "There was an error in spinseg; its terminal shows the details."
 N_THREADS = 3  # for all work but that of chains: uploads are read, and results are estimated, a few at a time
+
+
+HEADERS = {
+    "content-security-policy": "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "cache-control": "no-store",
+}
 
 
 class _StaticFiles(StaticFiles):
@@ -34,6 +48,55 @@ class _StaticFiles(StaticFiles):
     def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
         """Where the file is, and what the system knows of it."""
         return ("", None) if "\0" in path else super().lookup_path(path)
+
+
+def error_response(status: int, sentence: str) -> JSONResponse:
+    """The response to a refused request."""
+    return JSONResponse({"error": sentence}, status)
+
+
+class Guard:
+    """Passes requests on that name this server as their host and were not sent by another site.
+
+    The host protects against names that an attacker lets point to 127.0.0.1 (DNS rebinding); browsers send the origin
+    with requests from other sites.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request and pass it on."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return  # web sockets are not supported: the server closes them
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        problem = _problem(scope)
+        scope["headers"] = [header for header in scope["headers"] if header[0] != b"range"]  # no partial responses
+        respond = self.app if problem is None else error_response(403, problem)
+        await respond(scope, receive, with_headers)
+
+
+def _problem(scope: Scope) -> str | None:
+    """Why a request is refused, if it is."""
+    headers, port = Headers(scope=scope), (scope.get("server") or ("", 0))[1]
+    hosts = [host if port == 80 else f"{host}:{port}" for host in ("127.0.0.1", "localhost")]
+    if headers.getlist("host") not in ([host] for host in hosts):
+        return "The host must be 127.0.0.1 or localhost, with the port of this server."
+    if any(origin != f"http://{headers['host']}" for origin in headers.getlist("origin")):
+        return "Pages of other sites may not send requests."
+    is_page = scope["path"] == "/" and scope["method"] == "GET"  # other sites may link to it
+    if any(site not in ("same-origin", "none") for site in headers.getlist("sec-fetch-site")) and not is_page:
+        return "Pages of other sites may not send requests."
+    return None
 
 
 def application(sessions: Sessions, started: Callable[[], None] = lambda: None) -> Guard:
@@ -52,7 +115,7 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
 
     error_handlers: dict[Any, Any] = {
         Refused: lambda request, error: error_response(error.status, str(error)),
-        InvalidInput: lambda request, error: error_response(422, in_user_words(str(error))),
+        InvalidInput: lambda request, error: error_response(422, refusal(error)),
         NotYet: lambda request, error: error_response(409, "There are no draws yet: start the chains."),
         ClientDisconnect: lambda request, error: error_response(400, "The request was cut short."),
         HTTPException: lambda request, error: error_response(error.status_code, f"{error.detail}."),

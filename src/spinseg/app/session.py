@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._validation import InvalidInput, invalid
+from spinseg._validation import InvalidInput
 from spinseg.app.chain_run import MAX_THINNED_DRAWS, ChainRun
-from spinseg.app.controls import RESTARTING, SeedPixels, UserSettings, controls
-from spinseg.app.guard import Refused
+from spinseg.app.controls import RESTARTING, UserSettings, controls
 from spinseg.app.rendering import (
     MAX_PACKED_LABELS,
     displayed_boundaries,
@@ -27,9 +26,10 @@ from spinseg.app.rendering import (
     packed,
 )
 from spinseg.app.run_loop import MAX_RUNNING_CHAINS, NotYet, RunLoop
-from spinseg.app.words import in_user_words
+from spinseg.app.words import Refused, in_user_words
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture, as_picture
+from spinseg.image.seeds import SeedPoints
 from spinseg.partition.pairs import co_clustering
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.starts import with_seeds
@@ -101,12 +101,11 @@ class Session:
     def _new_run(self, settings: UserSettings, stage: Callable[[str], None]) -> ChainRun:
         """A run under new settings: from where the chains are, if the prior allows it, else from its own start."""
         run = self.loop.chain_run
-        if run is None:
-            problem = self._prepared(settings, stage)
-            stage("starting the chains")
-            return ChainRun.create(problem, settings)
-        changes, problem = settings.changes(run.settings), self._problem(run, settings, stage)
+        problem = self._prepared(settings, stage) if run is None else self._problem(run, settings, stage)
         stage("starting the chains")
+        if run is None:
+            return ChainRun.create(problem, settings)
+        changes = settings.changes(run.settings)
         same_sites = np.array_equal(run.problem.sites, problem.sites)
         about: dict[str, Any] = {"scene": run.scene + (not same_sites), "stage": run.stage + 1}
         earlier = run.earlier
@@ -126,7 +125,7 @@ class Session:
         if changes & {"preset", *(name for name, control in controls().items() if control.group == "posterior")}:
             return self._prepared(settings, stage)
         if "seeds" in changes:
-            with_seeds = problem.with_seeds(dict(settings.seeds) or None)
+            with_seeds = problem.with_seeds(settings.seeds or None)
             if with_seeds is None:
                 return self._prepared(settings, stage)
             problem = with_seeds
@@ -136,10 +135,10 @@ class Session:
         """The posterior under settings, made of the image."""
         stage("recognizing the kind of image")
         preset = settings.preset_for(self.picture)
-        problem = prepare(self.picture, preset, seeds=dict(settings.seeds) or None, stage=stage)
+        problem = prepare(self.picture, preset, seeds=settings.seeds or None, stage=stage)
         n_sites = problem.model.graph.n_sites
         if n_sites >= MAX_PACKED_LABELS:  # the number of sites is only about that asked for
-            invalid("n_sites", f"make less than {MAX_PACKED_LABELS} sites", n_sites)
+            raise Refused(422, "There would be too many superpixels: ask for fewer.")
         return replace(problem, provenance=problem.provenance | {"source": self.source, **self.reading_options})
 
     async def restart(self) -> None:
@@ -185,7 +184,7 @@ class Session:
             warning = one_region_warning(contrast, self.picture.reading, problem.preset) or warning
         return _described(partition, problem, draws, *reference) | {"warning": warning and in_user_words(warning)}
 
-    async def conditioned(self, seeds: SeedPixels) -> dict[str, Any]:
+    async def conditioned(self, seeds: SeedPoints) -> dict[str, Any]:
         """The result of some of the draws so far, each changed as little as scribbles demand: the first answer to them.
 
         Raises NotYet where there are no draws, or where a superpixel must be cut, so that none can be used.
@@ -194,7 +193,7 @@ class Session:
         def estimate(run: ChainRun, reference: list[NDArray[np.int32]]) -> dict[str, Any]:
             draws = run.draws()
             few = draws.thinned(N_CONDITIONED * draws.n_components)
-            problem = run.problem.with_seeds(dict(seeds)) if seeds and run.problem.preset.connected else None
+            problem = run.problem.with_seeds(seeds) if seeds and run.problem.preset.connected else None
             if problem is None:
                 raise NotYet
             used = few.with_draws(problem.preset.relevant(few))

@@ -1,24 +1,36 @@
 """`spinseg info`, `large` and `app`; and the options, exit codes and error lines that all commands share."""
 
 import json
-import re
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from spinseg._errors import error_line, is_expected
+from spinseg._advice import Advice, Setting
+from spinseg._errors import TaskFailure, is_expected
 from spinseg._run.atomic import printable
 from spinseg._validation import invalid
 
 WRONG_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
 LARGE_FOLDER = Path("spinseg-large")
 
+
+def _axis(text: str) -> int | str | None:
+    """The axis of channels that an option names."""
+    if text in ("auto", "none"):
+        return None if text == "none" else text
+    try:
+        return int(text)
+    except ValueError:
+        invalid("channel_axis", "be auto, none or the number of an axis", text)
+
+
 ChannelAxis = Annotated[
     str,
     typer.Option(
         metavar="auto|none|AXIS",
+        callback=_axis,
         help="Axis of the channels, in the order of the file, counted from 0; none for gray images and volumes.",
     ),
 ]
@@ -43,31 +55,36 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
 
 
-def print_error(line: str, *, bug: bool = False) -> None:
-    """Print a line to standard error, with the options that were given by their flags; for a bug, with a hint."""
-    for flag in (word.partition("=")[0] for word in sys.argv if word.startswith("--")):
-        name = flag[2:].replace("-", "_")
-        line = re.sub(rf"(^|: ){re.escape(name)} must ", rf"\1{flag} must ", line)
+def print_error(line: str, name: str = "", *, bug: bool = False) -> None:
+    """Print a line to standard error; an argument `name` that it is about, by its flag if that was given."""
+    flag = flag_of(name)
+    if flag in (word.partition("=")[0] for word in sys.argv):
+        line = line.replace(f"{name} must ", f"{flag} must ", 1)
     hint = " (run it with --debug to see the traceback)" if bug else ""
     print(f"spinseg: {line}{hint}", file=sys.stderr, flush=True)
 
 
-def with_flags(advice: str) -> str:
+def flag_of(name: str) -> str:
+    """The flag of an option."""
+    return f"--{name.replace('_', '-')}"
+
+
+def with_flags(advice: str | None) -> str:
     """Advice with options of the command in place of Python: --detail 0.9 for detail=0.9."""
-    advice = re.sub(r"[\w=]+ \((--[^)]+)\)", r"\1", advice)  # both are there
-    advice = re.sub(r"ss\.segment\(image, '(\w+)'\)", r"--preset \1", advice)
-    advice = re.sub(r"(\w+)=\(([^,()]+), ([^()]+)\)", r"\1=\2 \3", advice)
-    return re.sub(r"(\w+)='?([-.\w]+)'?", lambda found: f"--{found[1].replace('_', '-')} {found[2]}", advice)
+
+    def write(setting: Setting) -> str:
+        value = setting.value
+        words = [f"{end:g}" for end in value] if isinstance(value, tuple) else ["none" if value is None else f"{value}"]
+        return " ".join([flag_of(setting.name), *(words if value is not ... else [])])
+
+    return advice.written(write) if isinstance(advice, Advice) else advice or ""
 
 
-def channel_axis_of(text: str) -> int | Literal["auto"] | None:
-    """The axis of channels that an option names."""
-    if text in ("auto", "none"):
-        return "auto" if text == "auto" else None
-    try:
-        return int(text)
-    except ValueError:
-        invalid("channel_axis", "be auto, none or the number of an axis", text)
+def print_doubt(source: str, read_as: str, otherwise: str | None) -> None:
+    """Say how a file was read, and what to give if that is wrong, where it is in doubt."""
+    if otherwise:
+        line = f"{printable(source)} was read as {read_as}; {with_flags(otherwise)}"
+        print(line, file=sys.stderr, flush=True)
 
 
 def info(
@@ -83,8 +100,8 @@ def info(
     """
     from spinseg.image.io import read_picture
 
-    axis, rows = channel_axis_of(channel_axis), list[dict[str, Any]]()
-    how: Any = {"channel_axis": axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
+    rows = list[dict[str, Any]]()
+    how: Any = {"channel_axis": channel_axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
     for path in images:
         try:
             reading = read_picture(path, **how).reading
@@ -92,13 +109,14 @@ def info(
         except Exception as error:
             if not is_expected(error):
                 raise
-            line = error_line(error)
-            print_error(line if printable(path) in line else f"{printable(path)}: {line}")
-            rows.append({"source": path, "error": line})
+            failure = TaskFailure.from_exception(error)
+            place = "" if printable(path) in failure.why else f"{printable(path)}: "
+            print_error(place + failure.why, failure.name)
+            rows.append({"source": path, "error": failure.why})
         else:
             rows.append({"source": path, "error": None, **reading.to_json()})
             if not as_json:
-                print(f"{printable(path)}: {reading}" + (f"; {reading.otherwise}" if reading.otherwise else ""))
+                print("; ".join([f"{printable(path)}: {reading}", *filter(None, [with_flags(reading.otherwise)])]))
     if as_json:
         print(json.dumps({"images": rows}))
     if any(row["error"] for row in rows):
@@ -135,24 +153,12 @@ def large(
     """
     from spinseg.segmentation.large.segment_large import segment_large
 
-    axis = channel_axis_of(channel_axis)
-    how: Any = {"channel_axis": axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
+    how: Any = {"channel_axis": channel_axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
     how |= {name: value for name, value in (("n_sites", n_sites), ("detail", detail)) if value is not None}
-    found = segment_large(
-        image,
-        out,
-        preset,
-        sweeps=sweeps,
-        chains=chains,
-        **how,
-        tile=tile,
-        rng=seed,
-        jobs=jobs,
-        dask=dask,
-        progress=not quiet,
-    )
-    if found.reading.otherwise and not quiet:
-        print(f"{image} was read as {found.reading}; {found.reading.otherwise}", file=sys.stderr)
+    how |= {"sweeps": sweeps, "chains": chains, "tile": tile, "rng": seed, "jobs": jobs, "dask": dask}
+    found = segment_large(image, out, preset, **how, progress=not quiet)
+    if not quiet:
+        print_doubt(str(image), found.read_as, found.reading.otherwise)
     if as_json:
         print((out / "result.json").read_text(encoding="utf-8"))
     elif not quiet:

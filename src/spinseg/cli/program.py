@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from spinseg._errors import LOG, error_line, is_expected
+from spinseg._errors import LOG, TaskFailure
 from spinseg._version import VERSION
 from spinseg.cli import commands
 from spinseg.cli.commands import BUG, INTERRUPTED, WRONG_INPUT, Seed, print_error
@@ -133,8 +133,9 @@ def run(app: typer.Typer) -> None:
         raise SystemExit(INTERRUPTED) from None
     except Exception as error:
         LOG.debug("", exc_info=True)
-        bug = not is_expected(error)
-        print_error(error_line(error), bug=bug)
+        failure = TaskFailure.from_exception(error)
+        bug = bool(failure.traceback)
+        print_error(failure.why, failure.name, bug=bug)
         raise SystemExit(BUG if bug else WRONG_INPUT) from None
 
 

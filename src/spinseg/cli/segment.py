@@ -3,7 +3,6 @@
 import inspect
 import json
 import signal
-import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -29,7 +28,7 @@ from spinseg.cli.commands import (
     Json,
     Quiet,
     Seed,
-    channel_axis_of,
+    print_doubt,
     print_error,
     with_flags,
 )
@@ -99,15 +98,14 @@ def segment(
         options["prior"] = prior_from_text(options["prior"])
     if "," in options.get("init", ""):
         options["init"] = tuple(options["init"].split(","))
-    limits = {"min_size": min_size, "max_size": max_size}
-    if limits != dict.fromkeys(limits):
-        options["prior"] = chosen_preset(preset, options).prior.with_limits(**limits)
+    if min_size is not None or max_size is not None:
+        options["prior"] = chosen_preset(preset, options).prior.with_limits(min_size=min_size, max_size=max_size)
     given: dict[str, Any] = {"sweeps": sweeps, "seconds": seconds, "chains": chains, "mask": mask, "seeds": seeds}
     given |= {"intensity_range": intensity_range, "preset": preset, "rng": seed, "start_label": start_label}
     keywords = options | {name: value for name, value in given.items() if value is not None}
-    keywords |= {"channel_axis": channel_axis_of(channel_axis), "channel_kind": channel_kind}
-    wanted = zip(OPTIONAL_FILES, (geojson, svg, csv, probabilities), strict=True)
-    also = [name for name, is_wanted in wanted if is_wanted]
+    keywords |= {"channel_axis": channel_axis, "channel_kind": channel_kind}
+    wanted = (geojson, svg, csv, probabilities)
+    also = [name for name, is_wanted in zip(OPTIONAL_FILES, wanted, strict=True) if is_wanted]
     how = {"jobs": jobs, "dask": dask, "resume": resume, "overwrite": overwrite, "also": also}
     segment_and_print(images, out, keywords, as_json, quiet, **how)
 
@@ -157,13 +155,11 @@ def segment_and_print(
     try:
         for index, outcome in segment_files(images, out, keywords, **how, progress=not quiet):
             outcomes[index] = outcome
-            found = outcome.summary or {}
-            if found.get("read_otherwise") and not outcome.done_before and not quiet:
-                line = f"{printable(outcome.source)} was read as {found['read_as']}; {found['read_otherwise']}"
-                print(line, file=sys.stderr, flush=True)
+            if (found := outcome.summary) and not outcome.done_before and not quiet:
+                print_doubt(outcome.source, found["read_as"], found["read_otherwise"])
             if outcome.error is not None:
                 code = BUG if outcome.traceback else max(code, WRONG_INPUT)
-                print_error(outcome.error, bug=bool(outcome.traceback))
+                print_error(outcome.error, outcome.name, bug=bool(outcome.traceback))
                 if outcome.traceback:
                     LOG.debug("%s", outcome.traceback)
     except KeyboardInterrupt:

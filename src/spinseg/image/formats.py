@@ -35,7 +35,8 @@ _FORMATS = {  # by the first bytes of the content, since the name of a file may 
 }
 _FOR_BIOIO = ("CZI", "LIF")  # files of microscopes by Zeiss and Leica
 _ZARR_FILES = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
-_RULE = "be a PNG, JPEG, GIF, WebP, BMP, JPEG 2000, TIFF, NPY or NIfTI file, or a folder of Zarr"
+READABLE = "PNG, JPEG, GIF, WebP, BMP, JPEG 2000, TIFF, NPY or NIfTI file"
+RULE = f"be a {READABLE}, or a folder of Zarr"
 
 
 def decode(path: FilePath, max_pixels: int) -> tuple[NDArray[Any], Reading]:
@@ -50,7 +51,7 @@ def decode(path: FilePath, max_pixels: int) -> tuple[NDArray[Any], Reading]:
         elif is_zarr(path):
             array, stored = decode_zarr(name, os.fspath(path), max_pixels)
         else:
-            invalid(name, _RULE, "a folder of images" if images_in(path) else "a folder without images")
+            invalid(name, RULE, "a folder of images" if images_in(path) else "a folder without images")
     except OSError as error:
         raise type(error)(f"cannot read {name}: {reason(error)}") from None
     check_numbers(name, array.dtype)
@@ -91,16 +92,16 @@ def _is_regular(path: FilePath) -> bool:
 def _decode_file(name: str, path: FilePath, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     """Return the array in a file, and how it is stored."""
     if not _is_regular(path):
-        invalid(name, _RULE, "a pipe or a device")
+        invalid(name, RULE, "a pipe or a device")
     with open(path, "rb") as file:
         head = file.read(512)
         file.seek(0)
         form = file_format(head)
         is_text = min(head, default=0) >= 9  # the first bytes of every image file include lower ones
         if form in _FOR_BIOIO:
-            invalid(name, f"{_RULE}; read it with bioio, and give the array", f"a {form} file")
+            invalid(name, f"{RULE}; read it with bioio, and give the array", f"a {form} file")
         if not form or is_text:
-            invalid(name, _RULE, "text" if is_text else head[:16] or "an empty file")
+            invalid(name, RULE, "text" if is_text else head[:16] or "an empty file")
         decoders = {"TIFF": decode_tiff, "NIfTI": decode_nifti, "gzip": decode_nifti, "NPY": _decode_npy}
         return decoders.get(form, decode_by_pillow)(name, form, file, max_pixels)
 

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._advice import Advice, Setting
 from spinseg._validation import MAX_MAGNITUDE, check_real, invalid
 from spinseg.image.layout import IntensityRange, Mask
 
@@ -163,7 +164,7 @@ def leave_out_missing(
         if intensity_range is not None and intensity_range[0] <= value <= intensity_range[1]:
             break
         leave_out((channels == value).any(axis=-1), value)
-        otherwise = f"if {value:.10g} is a measurement, give an intensity_range (--intensity-range) that includes it"
+        otherwise = Advice(f"if {value:.10g} is a measurement, widen ", Setting("intensity_range"), " to include it")
     return None if left.all() else left, notes, otherwise
 
 

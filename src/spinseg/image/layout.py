@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeGuard, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._advice import Advice, Setting
 from spinseg._validation import check_choice, invalid
 
 ChannelAxis = int | Literal["auto"] | None
@@ -237,9 +238,9 @@ def _judge_axes(
     return others, None, False, doubt
 
 
-def _otherwise(condition: str, axis: int | None) -> str:
-    """Return what to give, in Python and to the command, if the axes were taken for others than they are."""
-    return f"if {condition}, give channel_axis={axis} (--channel-axis {'none' if axis is None else axis})"
+def _otherwise(condition: str, axis: int | None) -> Advice:
+    """Return what to set if the axes were taken for others than they are."""
+    return Advice(f"if {condition}, use ", Setting("channel_axis", axis))
 
 
 def _refuse_axes(shape: tuple[int, ...], axes: str, name: str) -> None:

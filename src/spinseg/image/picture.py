@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spinseg._advice import Advice, Setting
 from spinseg._validation import check_array, check_choice, invalid
 from spinseg.image.intensity import (
     MAX_CODE,
@@ -30,8 +31,8 @@ _XYZ_OF_RGB = np.array(
 _LAB_OF_ROOTS = np.array([[0.0, 116.0, 0.0], [500.0, -500.0, 0.0], [0.0, 200.0, -200.0]])
 
 COLOR_RANGES = ((0.0, 1.0), (0.0, 255.0), (0.0, float(MAX_CODE)))  # of numbers that programs write for color
-OTHERWISE_COLOR = "if its channels are colors, give channel_kind='color' (--channel-kind color)"
-OTHERWISE_MEASURED = "if its channels are not colors, give channel_kind='measured' (--channel-kind measured)"
+OTHERWISE_COLOR = Advice("if its channels are colors, use ", Setting("channel_kind", "color"))
+OTHERWISE_MEASURED = Advice("if its channels are not colors, use ", Setting("channel_kind", "measured"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +194,7 @@ def picture_of(
     if found_kind == "measured" and reading.has_opacity:  # nothing but the number of channels spoke for opacity
         picture = picture_of(stored, file, channel_axis, mask, intensity_range, masked, name, "measured")
         assert picture.reading is not None
-        otherwise = "; ".join(filter(None, [OTHERWISE_COLOR, picture.reading.otherwise]))
+        otherwise = Advice.joined("; ", filter(None, [OTHERWISE_COLOR, picture.reading.otherwise]))
         return replace(picture, reading=replace(picture.reading, otherwise=otherwise))
     if found_range is None:
         found_range = infer_intensity_range(channels, inside)
@@ -209,7 +210,7 @@ def picture_of(
         number_type=array.dtype.name,
         intensity_range=found_range,
         note=", ".join(filter(None, [reading.note, *left_out])),
-        otherwise="; ".join(filter(None, [reading.otherwise, doubt, keep])) or None,
+        otherwise=Advice.joined("; ", filter(None, [reading.otherwise, doubt, keep])) or None,
         channel_kind=found_kind,
     )
     if keep and not is_file:

@@ -19,6 +19,11 @@ from spinseg.image.layout import Ints
 SeedPoints = Mapping[int, Sequence[Sequence[int]]]
 Seeds = ArrayLike | SeedPoints | str | os.PathLike[str]
 
+# Rules that scribbles may break, too.
+INSIDE = "lie inside the mask, and where the image is neither masked nor transparent"
+ONE_NUMBER = "give each pixel one number"
+APART = "lie {step} pixels apart at least, since the image is analyzed at 1/{step} of its size"
+
 
 def seed_image(seeds: Seeds, shape: tuple[int, ...], inside: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
     """Return the seed of every pixel of an image of this shape, 0 where it has none.
@@ -38,7 +43,7 @@ def seed_image(seeds: Seeds, shape: tuple[int, ...], inside: NDArray[np.bool_] |
     outside = np.zeros(shape, bool) if inside is None else (image > 0) & ~inside
     if outside.any():
         place = tuple(int(axis[0]) for axis in np.nonzero(outside))
-        invalid("seeds", "lie inside the mask, and where the image is neither masked nor transparent", place)
+        invalid("seeds", INSIDE, place)
     return image
 
 
@@ -75,7 +80,7 @@ def _drawn_points(seeds: SeedPoints, shape: tuple[int, ...]) -> NDArray[np.int64
         where = tuple(places.T)
         twice = (image[where] > 0) & (image[where] != number)
         if twice.any():
-            invalid("seeds", "give each pixel one number", tuple(places[twice][0].tolist()))
+            invalid("seeds", ONE_NUMBER, tuple(places[twice][0].tolist()))
         image[where] = number
     return image
 
@@ -102,8 +107,8 @@ def reduced_seeds(image: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     claims = sparse.coo_array((np.ones(row.size), index), shape=(found.size, claimed.size))
     match = maximum_bipartite_matching(claims.tocsr(), perm_type="column") if found.size else np.empty(0, np.int64)
     if (match < 0).any():
-        rule = f"lie {step} pixels apart at least, since the image is analyzed at 1/{step} of its size"
-        invalid("seeds", rule, f"seed {found[match < 0][0]}")
+        seed = int(found[match < 0][0])
+        invalid("seeds", APART, f"seed {seed}", step=step, seeds=[seed])
     reduced[claimed[match]] = found
     return reduced.reshape(shape)
 

@@ -24,6 +24,8 @@ from spinseg._validation import check_array, check_int, check_real, integer_arra
 
 Table = NDArray[np.float64]
 
+AT_LEAST_MIN_SIZE = "be at least min_size, {min_size}"
+
 # The series of MixtureOfFiniteMixtures: terms taken together, the most of them, and how late it may begin.
 SPARE_BLOCK, MAX_SPARE, LATEST_START = 64, 1_000_000, 4096
 
@@ -53,7 +55,7 @@ class PartitionPrior(ABC):
         self.min_size = check_int("min_size", min_size, at_least=1)
         self.max_size = None if max_size is None else check_int("max_size", max_size, at_least=1)
         if self.max_size is not None and self.max_size < self.min_size:
-            invalid("max_size", f"be at least min_size, {self.min_size}", max_size)
+            invalid("max_size", AT_LEAST_MIN_SIZE, max_size, min_size=self.min_size)
 
     def __repr__(self) -> str:
         """The call that makes the prior, without what has its default; functions and arrays by their names alone."""

@@ -11,6 +11,8 @@ from spinseg.graph.site_graph import SiteGraph
 
 N_ORDERS = 20  # in which seeds are connected one after the other until all are; the first connected may be in the way
 UNREACHED = -9999  # by SciPy's search
+NO_CROSSING = "have sites that can be connected without passing another seed"
+NO_PATHS = "have sites that can be connected, each seed for itself: no such paths were found"
 
 
 def checked_seeds(seeds: ArrayLike, graph: SiteGraph) -> NDArray[np.int64] | None:
@@ -29,7 +31,7 @@ def checked_seeds(seeds: ArrayLike, graph: SiteGraph) -> NDArray[np.int64] | Non
         free = own | (array == 0)
         pieces = graph.components(free[graph.edges].all(axis=1))
         if np.unique(pieces[own]).size > 1:
-            invalid("seeds", "have sites that can be connected without passing another seed", f"seed {seed}")
+            invalid("seeds", NO_CROSSING, f"seed {seed}", seeds=[seed])
     return array
 
 
@@ -52,7 +54,7 @@ def connect_seeds(graph: SiteGraph, seeds: NDArray[np.int64], cost: NDArray[np.f
         held = seeds.copy()
         if all(_connect(graph, held, seed, cost) for seed in (rng.permutation(waiting) if attempt else waiting)):
             return held
-    invalid("seeds", "have sites that can be connected, each seed for itself: no such paths were found", waiting)
+    invalid("seeds", NO_PATHS, waiting, seeds=waiting)
 
 
 def partition_with_seeds(

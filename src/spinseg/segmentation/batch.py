@@ -32,8 +32,7 @@ class Outcome(NamedTuple):
     """What became of one image: the summary of its segmentation, or an error in one line.
 
     It is `interrupted` where Ctrl-C came meanwhile; the summary says whether that stopped the sampling early. Where it
-    was `done_before`, the summary is that of the stored result.json. `traceback` is that of a bug, and empty where the
-    input or the machine is to blame.
+    was `done_before`, the summary is that of the stored result.json. `traceback` and `name` are as in `TaskFailure`.
     """
 
     source: str
@@ -44,12 +43,14 @@ class Outcome(NamedTuple):
     interrupted: bool = False
     done_before: bool = False
     traceback: str = ""
+    name: str = ""
 
     @classmethod
     def failed(cls, source: str, folder: str, failure: TaskFailure) -> "Outcome":
         """The outcome of an image whose task failed; the line names the image."""
         line = failure.why if source in failure.why else f"{source}: {failure.why}"
-        return cls(source, folder, failure.seconds, error=" ".join(line.split()), traceback=failure.traceback)
+        found = cls(source, folder, failure.seconds, error=" ".join(line.split()))
+        return found._replace(traceback=failure.traceback, name=failure.name)
 
 
 def folders_for(sources: Sequence[str], out: str | os.PathLike[str]) -> list[str]:

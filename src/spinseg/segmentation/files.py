@@ -61,7 +61,10 @@ def save(
         wanted |= {name for name in (*OPTIONAL_FILES, *FILES) if os.path.lexists(folder / name)}
     chosen = [name for name in (*OPTIONAL_FILES, *FILES) if name in wanted]
     check_inputs_kept(folder, chosen, (found.source, found.mask, found.seeds))
-    _make_folder(folder, chosen, overwrite)
+    check_replaceable(folder, chosen, overwrite)
+    folder.mkdir(parents=True, exist_ok=True)
+    if "result.json" in wanted:  # it would describe other files if saving is killed midway
+        (folder / "result.json").unlink(missing_ok=True)
     plane, first = found._plane, found.start_label
     picture, labels, apart = Picture(found.picture.codes[plane]), found.labels[plane], found.boundary_probability[plane]
     outside = np.full((first, 3), 255, np.uint8)  # white, where it has a number
@@ -188,21 +191,18 @@ def report_of(found: "Segmentation") -> str:
     return report(summary(found), *shown, chains, found.sites[plane], details, light)
 
 
-def _make_folder(folder: Path, names: Sequence[str], overwrite: bool) -> None:
-    """Make the folder. If it holds files of these names, raise, or with `overwrite` remove its result.json."""
+def check_replaceable(folder: Path, names: Sequence[str], overwrite: bool, how: str = "overwrite=True") -> None:
+    """Refuse a folder that is none, or holds files of these names, which nobody but `how` allows to replace."""
     if os.path.lexists(folder) and not folder.is_dir():
-        invalid("folder", "be a folder", str(folder))
+        invalid(printable(folder), "be a folder", "a file")
     for name in names:
-        if (folder / name).is_dir():  # before anything is removed
+        if (folder / name).is_dir():
             invalid(printable(folder / name), "be a file", "a folder")
     existing = [name for name in names if os.path.lexists(folder / name)]
     if existing and not overwrite:
         kept, them = ("is kept", "it") if len(existing) == 1 else ("are kept", "them")
         message = f"{printable(folder)} holds {', '.join(existing)} already, which {kept}"
-        raise FileExistsError(f"{message}; overwrite=True replaces {them}")
-    folder.mkdir(parents=True, exist_ok=True)
-    if "result.json" in existing:  # it would describe other files if saving is killed midway
-        (folder / "result.json").unlink()
+        raise FileExistsError(f"{message}; {how} replaces {them}")
 
 
 def _rounded(number: float | None) -> float | str | None:

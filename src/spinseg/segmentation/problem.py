@@ -30,6 +30,8 @@ from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.result import Segmentation
 from spinseg.segmentation.schedule import Schedule
 
+NEED_CONNECTED = "be given with connected clusters only, as in {presets}"
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -205,7 +207,7 @@ def check_seeds_fit(preset: Preset) -> None:
     """Refuse seeds where clusters need not be connected."""
     if not preset.connected:
         names = [name for name, kind in Preset.known.items() if kind.connected]
-        invalid("seeds", f"be given with connected clusters only, as in {', '.join(names)}", preset.name)
+        invalid("seeds", NEED_CONNECTED, preset.name, presets=", ".join(names))
 
 
 def plain_seeds(seeds: Seeds | None) -> str | dict[int, list[tuple[int, ...]]] | None:

@@ -295,7 +295,7 @@ class Segmentation:
         schedule = None if self.interrupted else self.schedule
         how = (self.diagnostics, self.preset, self.chains.n_sweeps, schedule)
         taken_for, unknown = self.taken_for, self._not_validated
-        return verdict_sentences(*how, warning=self.warning, taken_for=taken_for, not_validated=unknown)
+        return str(verdict_sentences(*how, warning=self.warning, taken_for=taken_for, not_validated=unknown))
 
     @property
     def _not_validated(self) -> str | None:

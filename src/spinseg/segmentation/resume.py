@@ -10,7 +10,7 @@ from typing import Any
 
 from spinseg._run.atomic import printable
 from spinseg._run.provenance import Provenance, is_done
-from spinseg._validation import InvalidInput, generator, invalid
+from spinseg._validation import InvalidInput, generator
 from spinseg._version import VERSION
 from spinseg.image.formats import content_hash
 from spinseg.image.intensity import check_intensity_range
@@ -18,14 +18,15 @@ from spinseg.image.io import read_mask
 from spinseg.image.layout import check_channels
 from spinseg.image.picture import checked_mask
 from spinseg.image.seeds import read_seeds
-from spinseg.segmentation.files import FILES, POLYGON_FILES
-from spinseg.segmentation.presets.preset import DEFAULT, chosen_preset
+from spinseg.segmentation.files import FILES, POLYGON_FILES, check_replaceable
+from spinseg.segmentation.presets.preset import chosen_preset
 from spinseg.segmentation.problem import check_seeds_fit
 from spinseg.segmentation.schedule import Schedule
 from spinseg.segmentation.segment import segment
 
 RESULT_START = b'{\n  "source": '  # the first bytes of every result.json
 INPUTS = {"source": "image", "mask": "mask", "seeds": "seeds"}  # the names of inputs in result.json and in messages
+READING = ("channel_axis", "channel_kind", "intensity_range")
 ADVICE = "--overwrite replaces it"
 
 
@@ -34,28 +35,27 @@ def expected_result(keywords: dict[str, Any]) -> dict[str, Any]:
 
     It raises what `segment` would raise for each of them.
     """
-    shared = inspect.signature(segment).parameters
+    shared = {name: each.default for name, each in inspect.signature(segment).parameters.items()}
     options = {name: value for name, value in keywords.items() if name not in shared}
-    preset = chosen_preset(keywords.get("preset", DEFAULT), options)
-    schedule = Schedule.of(preset, *(keywords.get(name) for name in Schedule._fields))
-    generator(keywords.get("rng"))
-    axis, kind = (keywords.get(name, "auto") for name in ("channel_axis", "channel_kind"))
-    intensity_range = keywords.get("intensity_range")
-    check_channels(axis, kind)
-    if intensity_range is not None:
-        check_intensity_range(intensity_range)
-    files = {name: keywords[name] for name in ("mask", "seeds") if keywords.get(name) is not None}
+    given = shared | keywords
+    preset = chosen_preset(given["preset"], options)
+    schedule = Schedule.of(preset, *(given[name] for name in Schedule._fields))
+    generator(given["rng"])
+    reading = {name: given[name] for name in READING}
+    check_channels(given["channel_axis"], given["channel_kind"])
+    if given["intensity_range"] is not None:
+        check_intensity_range(given["intensity_range"])
+    files = {name: given[name] for name in ("mask", "seeds") if given[name] is not None}
     if "mask" in files:
         checked_mask(read_mask(files["mask"]))
     if "seeds" in files:
         check_seeds_fit(preset)
         read_seeds(files["seeds"])
-    common = schedule._asdict() | {"start_label": keywords.get("start_label", 1)}
+    common = schedule._asdict() | {"start_label": given["start_label"]}
     settings = [each.as_json() | common for each in preset.candidates()]
-    expected = {"channel_axis": axis, "channel_kind": kind, "intensity_range": intensity_range}
-    expected |= {"seed": keywords.get("rng"), "sha256": {name: content_hash(file) for name, file in files.items()}}
-    expected |= {"settings": settings, "versions": {"spinseg": VERSION}, **files}
-    return json.loads(json.dumps(expected, default=str))
+    hashes = {name: content_hash(file) for name, file in files.items()}
+    expected = {"seed": given["rng"], "sha256": hashes, "settings": settings, "versions": {"spinseg": VERSION}}
+    return json.loads(json.dumps(expected | reading | files, default=str))
 
 
 def finished_result(
@@ -96,7 +96,7 @@ def _provenance(result: dict[str, Any]) -> Provenance:
         path = result.get(name)  # seeds may also be points
         text = path.encode(errors="replace").decode() if isinstance(path, str) else None
         inputs[words] = None if text is None else {"source": os.path.abspath(text), "sha256": hashes.get(name)}
-    reading = {name: result.get(name) for name in ("channel_axis", "channel_kind", "intensity_range")}
+    reading = {name: result.get(name) for name in READING}
     return Provenance(inputs, versions.get("spinseg"), result.get("seed"), settings | reading)
 
 
@@ -124,10 +124,6 @@ def check_folder(folder: str, overwrite: bool, also: Sequence[str]) -> bool:
 
     An interrupted result may always be replaced.
     """
-    if os.path.lexists(folder) and not os.path.isdir(folder):
-        invalid(folder, "be a folder", "a file")
     overwrite = overwrite or (read_result(folder) or {}).get("interrupted") is True
-    present = [name for name in (*FILES, *also) if os.path.lexists(os.path.join(folder, name))]
-    if present and not overwrite:
-        raise FileExistsError(f"{folder} holds {present[0]} already, which is kept; {ADVICE}")
+    check_replaceable(Path(folder), (*FILES, *also), overwrite, "--overwrite")
     return overwrite

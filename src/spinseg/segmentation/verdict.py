@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinseg._advice import Advice, Setting
 from spinseg.image.boundary.kinds import kind_of_image
 from spinseg.image.contrast import Contrast
 from spinseg.image.layout import Ints, Reading
@@ -28,7 +29,7 @@ HEADLINES = {
     (False, True): "The probabilities have converged, but the {units} have not.",
     (False, False): "Neither the {units} nor their probabilities have converged.",
 }
-OTHERWISE = "; pass preset='photo' if it is a photograph"
+OTHERWISE = Advice("; use ", Setting("preset", "photo"), " if it is a photograph")
 UNKNOWN = "There are too few chains or draws to assess convergence."
 
 
@@ -46,11 +47,11 @@ def headline(found: dict[str, Any]) -> tuple[bool | None, str]:
     return regions and probabilities, words
 
 
-def kind_note(found: dict[str, Any]) -> str:
+def kind_note(found: dict[str, Any]) -> Advice:
     """What to do if a summary's image was taken for something else than a photograph; empty if you named the preset."""
     if found.get("taken_for") is None or found["settings"]["preset"] == "photo":
-        return ""
-    return f"Taken for {found['taken_for']}{OTHERWISE}."
+        return Advice()
+    return Advice(f"Taken for {found['taken_for']}", OTHERWISE, ".")
 
 
 def shortfalls(found: Diagnostics) -> list[str]:
@@ -76,7 +77,7 @@ def verdict_sentences(
     warning: str | None = None,
     taken_for: str | None = None,
     not_validated: str | None = None,
-) -> str:
+) -> Advice:
     """A warning, whether the regions and the probabilities have converged after this many sweeps, and caveats.
 
     Without a schedule the sweeps were cut short. `taken_for` is the kind of image that the program took this for, and
@@ -93,10 +94,10 @@ def verdict_sentences(
     if taken_for:
         otherwise = OTHERWISE if preset.name != "photo" else ""
         validated = "" if not_validated else "; the probabilities have been validated on everyday photographs"
-        sentences.append(f"Taken for {taken_for}{otherwise}{validated}.")
+        sentences.append(Advice(f"Taken for {taken_for}", otherwise, f"{validated}."))
     if not_validated:
         sentences.append(f"These probabilities have not been validated against human annotations for {not_validated}.")
-    return " ".join(sentences)
+    return Advice.joined(" ", sentences)
 
 
 def _headline(diagnostics: Diagnostics, preset: Preset) -> str:
@@ -132,22 +133,20 @@ def _numbers(diagnostics: Diagnostics, sweeps: int, automatic: bool) -> str:
     return f"After {sweeps:,} sweeps: {missing}. {advice}"
 
 
-def split_warning(picture: Picture, regions: Ints, preset: Preset) -> str | None:
+def split_warning(picture: Picture, regions: Ints, preset: Preset) -> Advice | None:
     """What to try if regions have parts that differ, from 1 on and the largest first; else None.
 
     Their intensities alone would gain much from a split that the boundary evidence of the preset does not allow.
     """
     if not preset.connected or split_gain(picture, regions) <= SPLIT_LIMITS[kind_of_image(picture)]:
         return None
-    return (
-        "Large regions have parts of clearly different intensity, between which the preset sees no boundary. Try "
-        f"{preset.advice(picture)}."
-    )
+    seen = "Large regions have parts of clearly different intensity, between which the preset sees no boundary."
+    return Advice(f"{seen} Try ", preset.advice(picture), ".")
 
 
 def one_region_warning(
-    contrast: Contrast, reading: Reading | None, preset: Preset, advice: str | None = None
-) -> str | None:
+    contrast: Contrast, reading: Reading | None, preset: Preset, advice: Advice | None = None
+) -> Advice | None:
     """What to try if an image came back as one region though its parts differ; else None.
 
     `advice` is that of the preset for the image, if it was asked.
@@ -156,16 +155,13 @@ def one_region_warning(
     if contrast.is_visible:
         advice = advice or preset.finer
         if reading is not None and reading.otherwise:  # more is wrong than the detail
-            advice = f"another reading: {reading.otherwise}; or {advice}"
-        return (
-            f"The image came back as one region despite visible contrast: its parts differ by {share} of full "
-            f"intensity. Try {advice}."
-        )
+            advice = Advice("another reading: ", reading.otherwise, "; or ", advice)
+        seen = "The image came back as one region despite visible contrast"
+        return Advice(f"{seen}: its parts differ by {share} of full intensity. Try ", advice, ".")
     if contrast.is_hidden:
         low, high = (0.0, 1.0) if reading is None else reading.intensity_range
-        ends = [low + share_of_range * (high - low) for share_of_range in contrast.used]
-        return (
-            f"The image came back as one region, and its parts differ by only {share} of the intensities from "
-            f"{low:.6g} to {high:.6g}. Try intensity_range=({ends[0]:.4g}, {ends[1]:.4g}), which its numbers fill."
-        )
+        ends = tuple(float(f"{low + used * (high - low):.4g}") for used in contrast.used)
+        seen = f"The image came back as one region, and its parts differ by only {share} of the intensities from"
+        filled = Setting("intensity_range", ends)
+        return Advice(f"{seen} {low:.6g} to {high:.6g}. Try ", filled, ", which its numbers fill.")
     return None

@@ -8,14 +8,14 @@ import { Controls, SPEEDS, SettingsSchema, readAddress, writeAddress } from "./c
 import {
   DisplayOptions, ariaDescription, caption, displayedPartition, legendTitle, neededAnswer, pictureLayers, valueAt,
 } from "./display.js";
-import { DetailResults } from "./details.js";
-import { byId, count, debounced, onKeys, throttled, write } from "./dom.js";
+import {
+  byId, count, debounced, hideError, onKeys, showError, showMessage, showState, throttled, write,
+} from "./dom.js";
 import { Exports } from "./exports.js";
-import { hideError, showError, showMessage, showState } from "./notices.js";
+import { DetailResults, Poller, Sites } from "./fetching.js";
 import { drawLegend, packedPalette, setOutlineColors } from "./painting.js";
 import { Scribbles } from "./scribbles.js";
-import { Poller, Session } from "./session.js";
-import { Sites } from "./sites.js";
+import { Session } from "./session.js";
 import { StartPage } from "./start.js";
 import { PictureView } from "./view.js";
 

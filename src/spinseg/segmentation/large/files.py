@@ -34,18 +34,78 @@ Box = tuple[slice, slice]
 Parts = tuple[str, ChannelAxis, ChannelKind]
 
 
+@contextmanager
+def _reading(path: str | None = None) -> Iterator[None]:
+    """Turn any exception into InvalidInput, which names the file: decoders raise nearly anything."""
+    try:
+        yield
+    except Exception as error:
+        file = f"{path}: " if path else ""
+        line = " ".join(f"{type(error).__name__} {error}".split())
+        raise InvalidInput(f"the picture cannot be read: {file}{line}") from error
+
+
 class OpenedPicture(NamedTuple):
     """An image on disk or in a Dask array.
 
-    `array` is a Dask array of shape (rows, columns, channels), colors over white where the file has opacity, and
-    `reading` says how it was made from the stored one, but for the range of intensities. `parts` is a path, an axis and
-    a kind of channels with which other processes can read parts of it; None for a Dask array, and for a file that is
-    decoded whole.
+    `array` is a Dask array of shape (rows, columns, channels), colors over white where the file has opacity. `reading`
+    says how it was made from the stored one, and has the range of intensities and the kind of channels of the whole
+    image once these are known. `parts` is a path, an axis and a kind of channels with which other processes can read
+    parts of it; None for a Dask array, and for a file that is decoded whole.
     """
 
     array: Any
     reading: Reading
     parts: Parts | None
+
+    def part(self, box: Box) -> Picture:
+        """A box of the image."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # nodata is reported once
+            kind, ends = self.reading.channel_kind or "auto", self.reading.intensity_range
+            return as_picture(self._pixels(box), channel_axis=-1, channel_kind=kind, intensity_range=ends)
+
+    def _pixels(self, box: Box) -> NDArray[Any]:
+        with _reading(self.parts and self.parts[0]):
+            return np.asarray(self.array[box].compute(scheduler="synchronous"))
+
+    def squares(self, side: int) -> list[list[Box]]:
+        """Rows of squares all over the image, or all of a small one."""
+        spans = []
+        for length in self.array.shape[:2]:
+            starts = np.linspace(0, length - side, N_SAMPLES).astype(int).tolist()
+            is_short = length <= N_SAMPLES * side
+            spans.append([slice(0, length)] if is_short else [slice(start, start + side) for start in starts])
+        return [[(rows, columns) for columns in spans[1]] for rows in spans[0]]
+
+    def sampled(self) -> NDArray[Any]:
+        """The numbers in squares all over the image."""
+        return np.stack([self._pixels(box) for row in self.squares(SAMPLE_PIXELS) for box in row])
+
+    def inferred_range(self) -> IntensityRange:
+        """The black and white levels, by the rule of `as_picture`, from squares all over the image."""
+        if self.array.dtype == np.uint8:
+            return infer_intensity_range(np.zeros((1, 1, 1), np.uint8))
+        numbers = self.sampled()
+        return infer_intensity_range(numbers, leave_out_missing(numbers, None, None, None, True)[0])
+
+    def nodata_note(self, used_range: IntensityRange) -> str:
+        """What becomes of pixels without data, in words; empty where there are none."""
+        value = None if self.array.dtype.kind not in "if" else conventional_nodata(self.sampled(), None)
+        if value is None or used_range[0] <= value <= used_range[1]:
+            return ""
+        return f"pixels of {value:.10g} (nodata) as {'black' if value < used_range[0] else 'white'}"
+
+    def shown_parts(self, step: int) -> Picture:
+        """Squares all over the image side by side, reduced by `step`."""
+        parts = [[self.part(box) for box in row] for row in self.squares(step * SHOWN_PIXELS)]
+        rows = [np.concatenate([block_means(part.codes, step) for part in row], axis=1) for row in parts]
+        return Picture(np.concatenate(rows), channel_kind=parts[0][0].channel_kind)
+
+    def thumbnail(self) -> Picture:
+        """Every n-th pixel of the image, so that its longer side has about THUMBNAIL_PIXELS."""
+        step = max(1, max(self.array.shape[:2]) // THUMBNAIL_PIXELS)
+        return self._replace(array=self.array[::step, ::step]).part((slice(None), slice(None)))
 
 
 def open_picture(
@@ -203,76 +263,6 @@ def shared_image(opened: OpenedPicture, folder: Path, side: int) -> Iterator[Par
         yield str(path), -1, "auto"
     finally:
         shutil.rmtree(path, ignore_errors=True)
-
-
-@contextmanager
-def _reading(source: Any = None) -> Iterator[None]:
-    """Turn any exception into InvalidInput, which names the file `source`: decoders raise nearly anything."""
-    try:
-        yield
-    except Exception as error:
-        file = f"{source}: " if isinstance(source, str) else ""
-        line = " ".join(f"{type(error).__name__} {error}".split())
-        raise InvalidInput(f"the picture cannot be read: {file}{line}") from error
-
-
-def read_part(
-    array: Any, box: Box, intensity_range: IntensityRange, kind: ChannelKind = "auto", source: Any = None
-) -> Picture:
-    """A box of an image that `open_picture` opened, with the range and kind of the whole; an error names `source`."""
-    pixels = _pixels(array, box, source)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # nodata is reported once
-        return as_picture(pixels, channel_axis=-1, channel_kind=kind, intensity_range=intensity_range)
-
-
-def _pixels(array: Any, box: Box, source: Any = None) -> NDArray[Any]:
-    with _reading(source):
-        return np.asarray(array[box].compute(scheduler="synchronous"))
-
-
-def intensity_range_of(array: Any) -> IntensityRange:
-    """The numbers of no and of full intensity, by the rule of `as_picture`, from squares all over an image."""
-    if array.dtype == np.uint8:
-        return infer_intensity_range(np.zeros((1, 1, 1), np.uint8))
-    numbers = _sampled(array)
-    return infer_intensity_range(numbers, leave_out_missing(numbers, None, None, None, True)[0])
-
-
-def nodata_note(array: Any, used_range: IntensityRange) -> str:
-    """What becomes of pixels without data, in words; empty where there are none."""
-    value = None if array.dtype.kind not in "if" else conventional_nodata(_sampled(array), None)
-    if value is None or used_range[0] <= value <= used_range[1]:
-        return ""
-    return f"pixels of {value:.10g} (nodata) as {'black' if value < used_range[0] else 'white'}"
-
-
-def _squares(array: Any, side: int) -> list[list[Box]]:
-    """Rows of squares all over an image, or all of a small one."""
-    spans = []
-    for length in array.shape[:2]:
-        starts = np.linspace(0, length - side, N_SAMPLES).astype(int).tolist()
-        is_short = length <= N_SAMPLES * side
-        spans.append([slice(0, length)] if is_short else [slice(start, start + side) for start in starts])
-    return [[(rows, columns) for columns in spans[1]] for rows in spans[0]]
-
-
-def _sampled(array: Any) -> NDArray[Any]:
-    return np.stack([_pixels(array, box) for row in _squares(array, SAMPLE_PIXELS) for box in row])
-
-
-def shown_parts(array: Any, step: int, *how: Any) -> Picture:
-    """Squares all over an image side by side, reduced by `step`; `how` is that of `read_part` after the box."""
-    parts = [[read_part(array, box, *how) for box in row] for row in _squares(array, step * SHOWN_PIXELS)]
-    rows = [np.concatenate([block_means(part.codes, step) for part in row], axis=1) for row in parts]
-    return Picture(np.concatenate(rows), channel_kind=parts[0][0].channel_kind)
-
-
-def thumbnail_of(array: Any, *how: Any) -> Picture:
-    """Every n-th pixel of an image, so that its longer side has about THUMBNAIL_PIXELS."""
-    step = max(1, max(array.shape[:2]) // THUMBNAIL_PIXELS)
-    small = array[::step, ::step]
-    return read_part(small, (slice(small.shape[0]), slice(small.shape[1])), *how)
 
 
 def create_ome_zarr(path: FilePath, shape: tuple[int, int], side: int, dtype: DTypeLike, fill: int) -> Any:

@@ -170,7 +170,7 @@ class LargeSegmentation:
         """Whether the regions and the probabilities have converged, in plain language."""
         how = (self.diagnostics, self.preset, self.joined.n_sweeps, self.schedule)
         unknown = self.preset.not_validated(self.shown, False)
-        return verdict_sentences(*how, warning=self.warning, taken_for=self.taken_for, not_validated=unknown)
+        return str(verdict_sentences(*how, warning=self.warning, taken_for=self.taken_for, not_validated=unknown))
 
     @cached_property
     def warning(self) -> str | None:

@@ -1,7 +1,12 @@
-"""Segment an image that is larger than memory: tile by tile, one graph of all sites, labels tile by tile."""
+"""Segment an image that is larger than memory: tile by tile, one graph of all sites, labels tile by tile.
+
+A run can be killed, or the power cut, at any time. Damaged tiles are made again with a warning. A folder with files
+that may belong to another run, or to somebody else, is refused and left as it is.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from contextlib import closing
@@ -14,36 +19,31 @@ from typing import Any
 import numpy as np
 
 from spinseg._errors import TaskFailure, is_expected
+from spinseg._run.atomic import atomic_write, printable
 from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg._run.progress import counting
-from spinseg._validation import check_int, invalid
+from spinseg._run.provenance import Provenance, is_done
+from spinseg._validation import InvalidInput, check_int, check_writable, invalid, seed_of
 from spinseg.image.intensity import check_intensity_range
-from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, check_channels
+from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, Reading, check_channels
 from spinseg.image.picture import kind_of_channels
-from spinseg.segmentation.large import run
-from spinseg.segmentation.large.files import (
-    OpenedPicture,
-    Parts,
-    intensity_range_of,
-    nodata_note,
-    open_picture,
-    read_part,
-    shared_image,
-    shown_parts,
-    thumbnail_of,
-    write_chunk,
-)
+from spinseg.segmentation.files import check_inputs_kept
+from spinseg.segmentation.large import files
+from spinseg.segmentation.large.files import OpenedPicture, Parts, open_picture, picture_content
 from spinseg.segmentation.large.joining import NUMBERS_OF_TILE, join_tiles
 from spinseg.segmentation.large.result import LargeSegmentation, site_image, write_images
-from spinseg.segmentation.large.tiles import Tile, Tiling, segment_tile
+from spinseg.segmentation.large.tiles import Tile, Tiling, missing_tiles, read_tile, segment_tile, write_tile
 from spinseg.segmentation.presets.measured import Auto
 from spinseg.segmentation.presets.option import prior_from_text
 from spinseg.segmentation.presets.photo import Photo
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.schedule import Schedule
 
+PLAN_FILE = "plan.json"  # the provenance of the run
+OUTPUTS = ("sites.zarr", "tiles", "labels.zarr", "boundary_probability.zarr", "overview.png", "result.json")
+RUN_FOLDER_RULE = "be an empty folder, or one of such a run (name another folder)"
+ADVICE = "name another folder, or remove this one"
 PLAIN = (str, int, float, NoneType)
-ReadHow = tuple[IntensityRange, ChannelKind]  # as `read_part` takes them after the box
 
 
 def segment_large(
@@ -126,33 +126,31 @@ def segment_large(
     opened = open_picture(image, channel_axis, channel_kind)
     settings = preset.as_json() | schedule._asdict() | {"tile": tile, "channel_kind": channel_kind}
     settings |= {"detail": None, "channel_axis": None if channel_axis == "auto" else str(channel_axis)}
-    plan = run.open_run(folder, image, opened.array, rng, settings, intensity_range)
+    settings |= {"channels": opened.array.shape[-1], "dtype": str(opened.array.dtype)}
+    plan = _open_run(folder, image, opened, rng, settings | {"intensity_range": intensity_range})
     used_range: IntensityRange = tuple(plan.settings["used_range"])
-    reading = replace(opened.reading, intensity_range=used_range, note=nodata_note(opened.array, used_range))
-    by_numbers, about = partial(intensity_range_of, opened.array), (opened.array.shape[-1], opened.array.dtype)
-    kind, doubt = kind_of_channels(channel_kind, reading, *about, by_numbers)
+    reading = replace(opened.reading, intensity_range=used_range, note=opened.nodata_note(used_range))
+    about = (opened.array.shape[-1], opened.array.dtype)
+    kind, doubt = kind_of_channels(channel_kind, reading, *about, opened.inferred_range)
     reading = replace(reading, channel_kind=kind, otherwise=reading.otherwise or doubt)
-    how: ReadHow = (used_range, kind or "auto")
-    source = opened.parts[0] if opened.parts else None
-    chosen: Any = preset
-    if len(preset.candidates()) > 1:
-        chosen = preset.for_image(thumbnail_of(opened.array, *how, source))
+    opened = opened._replace(reading=reading)
+    chosen: Any = preset.for_image(opened.thumbnail()) if len(preset.candidates()) > 1 else preset
     tiling = Tiling.of(opened.array.shape[:2], chosen, tile)
-    parts = shown_parts(opened.array, tiling.step, *how, source)
+    parts = opened.shown_parts(tiling.step)
     like = parts if np.prod(tiling.grid) > 1 else None
     # Draws are of all levels of detail, and must not depend on the one that is shown.
     posterior = (replace(chosen, detail=type(chosen).detail), schedule, plan.seed, like)
     # Workers of a cluster have another working directory.
-    work = partial(_make_tile, folder=folder.absolute(), tiling=tiling, posterior=posterior, how=how)
+    work = partial(_make_tile, folder=folder.absolute(), tiling=tiling, posterior=posterior, reading=reading)
     _make_tiles(work, opened, folder, tiling, progress, jobs=jobs, dask=dask)
-    run.check_unchanged(folder, plan, image)
-    joined = join_tiles(tiling, partial(run.read_tile, folder), site_image(folder, tiling))
+    _check_unchanged(folder, plan, image)
+    joined = join_tiles(tiling, partial(read_tile, folder), site_image(folder, tiling))
     taken_for = chosen.suits if chosen is not preset else None
     partition, about_run = joined.partition(chosen.detail), (chosen, schedule, plan.seed, reading, parts, taken_for)
     found = LargeSegmentation(folder, partition, joined, *about_run)
     (folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
     write_images(found, tiling, progress)
-    run.write_json(folder / "result.json", found.summary())
+    _write_json(folder / "result.json", found.summary())
     return found
 
 
@@ -166,15 +164,72 @@ def _check_preset(preset: Preset) -> None:
     prior_from_text(repr(preset.prior))  # functions and arrays would not be known again
 
 
+def _open_run(
+    folder: Path, image: Any, opened: OpenedPicture, rng: int | np.random.Generator | None, settings: dict[str, Any]
+) -> Provenance:
+    """Begin a run in a new folder, or continue the one of the same picture, settings, seed and version.
+
+    `opened` is `image`, a path or a Dask array. A folder that is refused stays as it is. The setting "used_range" has
+    the black and white levels, found once, so that they are the same for all tiles.
+    """
+    check_writable(folder)
+    stored = _stored_provenance(folder)
+    if isinstance(image, (str, os.PathLike)):
+        check_inputs_kept(folder, OUTPUTS, [os.fspath(image)])
+        before = {} if stored is None else stored.inputs.get("picture") or {}
+        picture = picture_content(image, before) | {"source": os.path.abspath(image)}
+    else:
+        picture = {"source": f"a Dask array, {opened.array.name}"}
+    seed = seed_of(rng) if stored is None or rng is not None else stored.seed
+    wanted = Provenance.of_run(settings, seed, {"picture": picture})
+    is_resumed = is_done(stored, wanted, folder, ADVICE)
+    if stored is None:
+        used = [float(end) for end in settings["intensity_range"] or opened.inferred_range()]
+        stored = wanted._replace(settings={**wanted.settings, "used_range": used})
+    folder.joinpath("tiles").mkdir(parents=True, exist_ok=True)
+    if not is_resumed:
+        _write_json(folder / PLAN_FILE, stored.to_json())
+    return stored
+
+
+def _stored_provenance(folder: Path) -> Provenance | None:
+    """The provenance of the run that a folder holds; None for a new run. Files of somebody else are refused."""
+    path = folder / PLAN_FILE
+    if os.path.lexists(path):
+        try:
+            return Provenance.from_json(json.loads(path.read_text(encoding="utf-8")))
+        except Exception:  # JSON of something else raises nearly anything
+            invalid("out", RUN_FOLDER_RULE, f"{folder}, whose {PLAN_FILE} is damaged or of something else")
+    for name in OUTPUTS:
+        there = folder / name
+        is_empty = there.is_dir() and not any(there.iterdir())  # a run that was killed at once leaves tiles
+        if os.path.lexists(there) and not (name == "tiles" and is_empty):
+            invalid("out", RUN_FOLDER_RULE, f"{folder}, which holds {name}")
+    return None
+
+
+def _check_unchanged(folder: Path, plan: Provenance, image: Any) -> None:
+    """Refuse a picture that has changed since the run began, whose tiles may then show different pictures."""
+    before = plan.inputs["picture"]
+    if isinstance(image, (str, os.PathLike)) and before and picture_content(image, before) != before:
+        advice = f"Remove {printable(folder)}, or name another folder, and start again."
+        raise InvalidInput(f"the image changed while its tiles were made: {printable(image)}. {advice}")
+
+
+def _write_json(path: Path, record: dict[str, Any]) -> None:
+    """Write a dict as JSON, completely or not at all."""
+    atomic_write(path, lambda file: file.write(json.dumps(record, indent=2).encode()))
+
+
 def _make_tiles(
     work: Callable[..., Any], opened: OpenedPicture, folder: Path, tiling: Tiling, shown: bool, **how: Any
 ) -> None:
     """Segment all tiles that are unfinished or damaged; `how` are options of `run_tasks`."""
-    missing = run.missing_tiles(folder, tiling, site_image(folder, tiling))
+    missing = missing_tiles(folder, tiling, site_image(folder, tiling))
     if not missing:
         return
     n_tiles = int(np.prod(tiling.grid))
-    with shared_image(opened, folder, tiling.side) as source, counting(shown) as count:
+    with files.shared_image(opened, folder, tiling.side) as source, counting(shown) as count:
         results: Any = run_tasks(partial(work, source=source), missing, **how)
         with closing(results):
             for n_done, (i, failure) in enumerate(results, start=n_tiles - len(missing) + 1):
@@ -184,18 +239,18 @@ def _make_tiles(
 
 
 def _make_tile(
-    tile: Tile, _: CheckInterrupt, *, source: Parts, folder: Path, tiling: Tiling, posterior: Any, how: ReadHow
+    tile: Tile, _: CheckInterrupt, *, source: Parts, folder: Path, tiling: Tiling, posterior: Any, reading: Reading
 ) -> TaskFailure | None:
     """Segment one tile and write it; an expected failure is returned, so that no cluster tries it again.
 
     `posterior` are the last arguments of `segment_tile`.
     """
     try:
-        picture = read_part(open_picture(*source).array, tile.window, *how, source=source[0])
+        picture = open_picture(*source)._replace(reading=reading).part(tile.window)
         sites, found = segment_tile(picture, tile, tiling, *posterior)
         numbers = sites + np.int64(NUMBERS_OF_TILE) * tile.number
-        write_chunk(site_image(folder, tiling), tile.core, numbers)
-        run.write_tile(folder, tile.number, numbers, found)
+        files.write_chunk(site_image(folder, tiling), tile.core, numbers)
+        write_tile(folder, tile.number, numbers, found)
     except Exception as error:
         if not is_expected(error):
             raise

@@ -1,19 +1,22 @@
-"""The tiles of an image that is too large for memory, each of which is segmented as a small image is.
+"""The tiles of an image that is too large for memory: how each is segmented as a small image is, and kept in a file.
 
 A tile has a core, the pixels whose sites it gives, and is segmented in a window that shows more: a margin around the
 core, so that what lies beyond has little influence. All windows have the size of a photograph where the image does.
 """
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from math import isqrt
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import find_objects
 
+from spinseg._run.atomic import atomic_write, print_warning, printable
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.features import site_sizes
 from spinseg.image.intensity import MAX_CODE
@@ -28,6 +31,7 @@ from spinseg.segmentation.schedule import Schedule, sample_posterior
 
 MARGIN = 48  # analyzed pixels on each side of a core: three to four sites of a photograph
 WINDOW = isqrt(REFERENCE_PIXELS)  # analyzed pixels of the sides of a window
+MAX_LISTED_TILES = 10  # in a warning about damaged tiles
 MAX_SITES = 200_000  # by default, of a photograph; an image with more pixels is reduced
 
 Arrays = dict[str, NDArray[Any]]
@@ -137,3 +141,44 @@ def _of_sites(codes: NDArray[np.uint16], sites: NDArray[np.int32], tile: Tile) -
     sums = [np.bincount(sites.ravel(), value.ravel()) for value in values]
     boxes = [[*(s.start for s in box), *(s.stop for s in box)] for box in find_objects(sites + 1)]
     return {"pixels": site_sizes(sites), "sums": np.stack(sums, axis=1), "boxes": np.array(boxes) + start}
+
+
+def missing_tiles(folder: Path, tiling: Tiling, sites: Any) -> list[Tile]:
+    """The tiles that are unfinished or damaged; `sites` is the Zarr array of the sites."""
+    missing, damaged = [], []
+    for tile in tiling.tiles():
+        try:
+            stored = read_tile(folder, tile.number)
+            if int(stored["checksum"]) == _checksum(sites[tile.core]):
+                continue
+            damaged.append(tile.number)
+        except FileNotFoundError:
+            pass
+        except Exception:  # decoders raise nearly anything for a damaged file
+            damaged.append(tile.number)
+        missing.append(tile)
+    if damaged:
+        listed = ", ".join(map(str, damaged[:MAX_LISTED_TILES])) + (", ..." if damaged[MAX_LISTED_TILES:] else "")
+        print_warning(f"damaged tiles in {printable(folder)} are made again: {listed}")
+    return missing
+
+
+def _tile_path(folder: Path, index: int) -> Path:
+    """The file of what is known of a tile, whose existence says that the tile is finished."""
+    return folder / "tiles" / f"{index:06d}.npz"
+
+
+def write_tile(folder: Path, index: int, sites: NDArray[np.int64], found: Arrays) -> None:
+    """Write what is known of a tile, with a checksum of its sites, which must be on the disk by then."""
+    content: Any = {"checksum": _checksum(sites), **found}
+    atomic_write(_tile_path(folder, index), lambda file: np.savez_compressed(file, **content))
+
+
+def read_tile(folder: Path, index: int) -> Arrays:
+    """The content of the file of a tile."""
+    with _tile_path(folder, index).open("rb") as file, np.load(file) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def _checksum(sites: NDArray[np.int64]) -> int:
+    return zlib.crc32(np.ascontiguousarray(sites).data)

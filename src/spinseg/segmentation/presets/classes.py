@@ -1,4 +1,4 @@
-"""`Classes`: kinds of tissue or material, each of which may lie in many places."""
+"""`Classes`: kinds of tissue or material, each of which may lie in many places; and the color words of presets."""
 
 from __future__ import annotations
 
@@ -6,38 +6,103 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import scipy.sparse as sparse
 from numpy.typing import NDArray
 
+from spinseg._validation import check_choice
 from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import absorb_small
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.log_odds import is_gray
-from spinseg.image.features import Codebook, site_means, site_sizes
+from spinseg.image.boundary.maps import BoundaryMaps
+from spinseg.image.features import Codebook, site_histograms, site_means, site_sizes
 from spinseg.image.intensity import MAX_CODE
 from spinseg.image.light import Light, light_of
-from spinseg.image.noise import smoothed
+from spinseg.image.noise import observations_per_pixel, smoothed
 from spinseg.image.outlines import refine_classes, with_connected_regions
 from spinseg.image.picture import Picture
+from spinseg.image.superpixels import PIXELS_PER_SITE
 from spinseg.image.texture import texture_of
 from spinseg.image.working import WorkingCopy
 from spinseg.model.gaussians import DiagonalGaussian
+from spinseg.model.likelihoods import DirichletMultinomial, Likelihood
 from spinseg.model.posterior import Model
 from spinseg.model.priors import ParsimoniousProcess, PartitionPrior
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimate_search import improved
-from spinseg.segmentation.presets.color_words import ColorWords
 from spinseg.segmentation.presets.option import Slider, option
-from spinseg.segmentation.presets.preset import Start
+from spinseg.segmentation.presets.preset import Preset, Start
 
 if TYPE_CHECKING:
-    from spinseg.image.boundary.maps import BoundaryMaps
     from spinseg.segmentation.problem import Problem
 
+CODEBOOKS = ("general", "image")
 TEXTURE_SHAPE = 500  # of the prior of a precision: texture varies by 1 within a kind
 MAX_DRAWS = 120  # that regions are estimated from
 MAX_PIECE_DRAWS = 60  # of those, in the search: a draw may have many pieces
 MAX_PIECES = 5000  # of a draw: with this many regions the tables of an estimate fill 1 GB
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ColorWords(Preset, listed=False):
+    """Histograms of color words with a Dirichlet prior, and one coupling for all touching sites.
+
+    The histogram of a site is the mean of its own and those of the sites that it touches, taken `smoothing` times.
+    """
+
+    codebook: str | Codebook = option(
+        "general", "The color words of the package, or words fitted to each image.", choices=CODEBOOKS, is_open=True
+    )
+    n_words: int = option(120, "Number of color words.", least=1)
+    count_weight: float | None = option(
+        None,
+        "Number of observations that a pixel counts for: less than 1, because neighboring pixels are not independent.",
+        kind=float,
+        above=0,
+        slider=Slider(1e-5, 1, "log"),
+    )
+    phi: float = option(50.0, "Mass of the Dirichlet prior on the color words of a cluster.", above=0)
+    beta: float = option(0.02, "How strongly touching sites prefer to be in the same cluster.", slider=Slider(-2, 10))
+    smoothing: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.codebook, Codebook):
+            check_choice("codebook", self.codebook, CODEBOOKS)
+
+    def check_fit(self, picture: Picture) -> None:
+        """Refuse also a number of words for which there is no general codebook."""
+        super().check_fit(picture)
+        if self.codebook == "general" and picture.is_color:
+            Codebook.general(self.n_words)
+
+    def words(self, picture: Picture) -> tuple[NDArray[np.integer], int]:
+        """The color word of every pixel, and how many words there are."""
+        book = self.codebook
+        if book == "general" and picture.is_color:
+            book = Codebook.general(self.n_words)
+        elif not isinstance(book, Codebook):  # there is no general codebook of other channels
+            book = Codebook.fit(picture, self.n_words, rng=0)
+        return book.words(picture), len(book)
+
+    def model(
+        self,
+        image: WorkingCopy,
+        sites: NDArray[np.int32],
+        graph: SiteGraph,
+        maps: BoundaryMaps | None = None,
+        seeds: NDArray[np.int64] | None = None,
+    ) -> Model:
+        """The posterior over partitions of these sites."""
+        return Model(graph, self.appearance(image, sites, graph), self.prior, self.beta)
+
+    def appearance(self, image: WorkingCopy, sites: NDArray[np.int32], graph: SiteGraph) -> Likelihood:
+        """The likelihood of the color words of the sites."""
+        words, n_words = self.words(image.picture)
+        parts, n_parts = mean_with_neighbors(site_histograms(words, sites, n_words), graph, self.smoothing)
+        weight = observations_per_pixel(image.picture, sites, graph) if self.count_weight is None else self.count_weight
+        return DirichletMultinomial(parts, self.phi, weight / n_parts)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -64,13 +129,6 @@ class Classes(ColorWords):
 
     codebook: str | Codebook = "image"
     n_words: int = 30
-    count_weight: float | None = option(
-        None,
-        "Number of observations that a pixel counts for: less than 1, because neighboring pixels are not independent.",
-        kind=float,
-        above=0,
-        slider=Slider(1e-5, 1, "log"),
-    )
     phi: float = 3.0
     prior: PartitionPrior = ParsimoniousProcess(1.0, 0.02)
     init: Start = "opposite"
@@ -105,22 +163,14 @@ class Classes(ColorWords):
             calm = smoothed(calm, self.pixels_per_site)
         return super().make_sites(image._replace(picture=calm), maps)
 
-    def model(
-        self,
-        image: WorkingCopy,
-        sites: NDArray[np.int32],
-        graph: SiteGraph,
-        maps: BoundaryMaps | None = None,
-        seeds: NDArray[np.int64] | None = None,
-    ) -> Model:
-        """The posterior over partitions of these sites, by their color words or by the texture around them."""
+    def appearance(self, image: WorkingCopy, sites: NDArray[np.int32], graph: SiteGraph) -> Likelihood:
+        """The likelihood of the color words of the sites, or of the texture around them."""
         if image.texture is None:
-            return super().model(image, sites, graph, maps, seeds)
+            return super().appearance(image, sites, graph)
         area = site_sizes(sites)
         weights = area / area.mean() if self.count_weight is None else self.count_weight * area
         values = site_means(image.texture, sites)
-        likelihood = DiagonalGaussian(values, 0.0, shape=TEXTURE_SHAPE, rate=TEXTURE_SHAPE, weights=weights)
-        return Model(graph, likelihood, self.prior, self.beta)
+        return DiagonalGaussian(values, 0.0, shape=TEXTURE_SHAPE, rate=TEXTURE_SHAPE, weights=weights)
 
     def partition(self, drawn: Chains, problem: Problem, seed: int) -> NDArray[np.int32]:
         """The partition that a segmentation shows: the classes, or connected regions of at least `min_region` sites.
@@ -157,3 +207,25 @@ class Classes(ColorWords):
         if self.regions:
             refined = with_connected_regions(refined, partition)
         return problem.working_image.to_original(refined, outside=-1)
+
+
+def mean_with_neighbors(counts: sparse.csr_array, graph: SiteGraph, n_times: int) -> tuple[sparse.csr_array, float]:
+    """The mean counts of each site and its neighbors, taken `n_times`: in whole parts, and how many of them make one.
+
+    A part is one where sites have at least PIXELS_PER_SITE counts in the mean, and smaller where they have fewer, so
+    that little is lost by rounding. Sums would be as good, but their tables are so large that sampling takes several
+    times as long.
+    """
+    if n_times == 0:
+        return counts, 1.0
+    reach = sparse.csr_array((np.ones(graph.neighbors.size), graph.neighbors, graph.start), shape=(graph.n_sites,) * 2)
+    reach = reach + sparse.eye_array(graph.n_sites, format="csr")
+    mean = sparse.diags_array(1 / reach.sum(axis=1)) @ reach
+    smooth = counts.astype(np.float64)
+    for _ in range(n_times):
+        smooth = mean @ smooth
+    n_parts = max(1.0, PIXELS_PER_SITE * graph.n_sites / max(smooth.sum(), 1.0))
+    parts = sparse.csr_array(smooth)
+    parts.data = np.rint(n_parts * parts.data)
+    parts.eliminate_zeros()
+    return parts.astype(np.int32), n_parts

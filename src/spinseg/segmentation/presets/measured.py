@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._advice import Advice
 from spinseg.image.boundary.kinds import kind_of_image, stretched
 from spinseg.image.boundary.log_odds import BoundaryEvidence
 from spinseg.image.boundary.maps import BoundaryMaps, filter_separable, gaussian
@@ -93,7 +94,7 @@ class Measured(Photo):
         """What the probabilities have not been compared with annotations for: all but nuclei."""
         return super().not_validated(picture, has_seeds) or "measured images, except microscope images of cell nuclei"
 
-    def advice(self, picture: Picture) -> str:
+    def advice(self, picture: Picture) -> Advice:
         """What to try if parts that differ share a region."""
         return self.finer
 

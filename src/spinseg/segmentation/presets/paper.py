@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.sampler.plan import PAPER_LAM, Lam
-from spinseg.segmentation.presets.color_words import ColorWords
+from spinseg.segmentation.presets.classes import ColorWords
 from spinseg.segmentation.presets.preset import Start
 
 
@@ -33,6 +33,7 @@ class Paper(ColorWords):
     usual_sweeps: ClassVar[int | None] = 1000
     pixels_per_site: ClassVar[float] = 60
 
+    count_weight: float | None = 0.125
     prior: PartitionPrior = DirichletProcess(3.0)
     estimate: str = "best"
     moves: str = "gsw"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._advice import Advice, Setting
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.kinds import kind_of_image
 from spinseg.image.boundary.log_odds import BoundaryEvidence, is_gray, signed_couplings
@@ -234,19 +235,21 @@ class Photo(Preset):
         neutral = {"detail", "estimate", "moves", "lam", "init"}  # these leave the posterior as it is
         return "these options" if set(self.changes()) - neutral else None
 
-    def advice(self, picture: Picture) -> str:
+    def advice(self, picture: Picture) -> Advice:
         """What to try if parts that differ share a region: another preset, unless it looks like a photograph."""
-        measured, classes = (Preset.known[name]().call(None, {}) for name in ("measured", "classes"))
+        measured, classes = Setting("preset", "measured"), Setting("preset", "classes")
         if kind_of_image(picture) == "photograph":
-            return f"{self.finer}; {measured} if it is not a photograph; or {classes} for materials and textures"
-        return measured if len(picture.shape) == 2 else classes
+            others = Advice(measured, " if it is not a photograph; or ", classes, " for materials and textures")
+            return Advice(self.finer, "; ", others)
+        return Advice(measured if len(picture.shape) == 2 else classes)
 
     @property
-    def finer(self) -> str:
+    def finer(self) -> Advice:
         """What to try for a finer segmentation."""
         if self.detail < 1:
-            return f"a larger detail, such as detail={0.9 if self.detail < 0.9 else 1} instead of {self.detail:g}"
-        return "more sites, as with n_sites=2000"
+            larger = Setting("detail", 0.9 if self.detail < 0.9 else 1)
+            return Advice("a larger detail, such as ", larger, f" instead of {self.detail:g}")
+        return Advice("more superpixels, such as ", Setting("n_sites", 2000))
 
 
 def details_of(n_details: int) -> list[float]:

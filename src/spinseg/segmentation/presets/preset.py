@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._advice import Advice, Setting
 from spinseg._errors import InvalidInput
 from spinseg._validation import check_choice, integer_array, invalid
 from spinseg.graph.adjacency import region_adjacency
@@ -316,14 +317,14 @@ class Preset:
         """What the probabilities have not been compared with human annotations for; None where they have been."""
         return f"the preset {self.name}"
 
-    def advice(self, picture: Picture) -> str:
+    def advice(self, picture: Picture) -> Advice:
         """What to try if parts of an image that differ share a region."""
         return self.finer
 
     @property
-    def finer(self) -> str:
+    def finer(self) -> Advice:
         """What to try for a finer segmentation."""
-        return "preset='photo', or more sites, as with n_sites=2000"
+        return Advice(Setting("preset", "photo"), ", or more superpixels, such as ", Setting("n_sites", 2000))
 
 
 def chosen_preset(preset: Preset | str, options: Mapping[str, Any]) -> Preset:

@@ -73,11 +73,6 @@ class Chart:
         place = f'x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}"'
         self.parts.append(f'<rect class="{css}" {place}><title>{escape(title)}</title></rect>')
 
-    def dot(self, x: float, y: float, css: str, title: str, radius: float = 4) -> None:
-        """Add a point, whose title appears under the pointer."""
-        place = f'cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="{radius}"'
-        self.parts.append(f'<circle class="{css}" {place}><title>{escape(title)}</title></circle>')
-
     def svg(self) -> str:
         """The chart."""
         return "".join(self.parts) + "</svg>"

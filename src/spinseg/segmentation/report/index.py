@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from spinseg._run.atomic import atomic_write, printable
 from spinseg._validation import counted
-from spinseg.segmentation.report.theme import THEME
+from spinseg.segmentation.report.page import THEME
 from spinseg.segmentation.verdict import headline, kind_note
 
 if TYPE_CHECKING:

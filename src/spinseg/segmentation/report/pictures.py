@@ -182,21 +182,13 @@ def draw_words(chains: Chains, place: tuple[int, int], unit: str) -> str:
     return f"Detail {details_of(chains.n_components)[chains.component[draw]]:.2f}: {count}"
 
 
-def drawn_outlines(
-    draw: NDArray[np.int32], rgb: NDArray[np.uint8], step: int, sites: NDArray[np.int32]
-) -> NDArray[np.uint8]:
-    """The outlines of one draw over an image that is `reduced`, (rows, columns, 3)."""
-    return outlined(rgb, downsample_labels(np.append(draw, np.int32(-1))[sites], step))
-
-
 def draw_figures(chains: Chains, picture: Picture, sites: NDArray[np.int32], unit: str) -> list[str]:
     """A few draws, as HTML; `unit` is what their clusters are called."""
     rgb, step = reduced(picture, sites, THUMBNAIL_SIDE)
     figures = []
     for place in spread_draws(chains):
-        words = draw_words(chains, place, unit)
-        pixels = drawn_outlines(chains.labels[place], rgb, step, sites)
-        figures.append(_figure(words, pixels, escape(words), SMALL))
+        words, labels = draw_words(chains, place, unit), np.append(chains.labels[place], np.int32(-1))[sites]
+        figures.append(_figure(words, outlined(rgb, downsample_labels(labels, step)), escape(words), SMALL))
     return figures
 
 
