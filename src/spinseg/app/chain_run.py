@@ -1,5 +1,6 @@
 """Chains under one posterior, and what the web app shows of them: labels, agreement and outlines."""
 
+from base64 import b64encode
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -7,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.app.controls import UserSettings
-from spinseg.app.rendering import packed
 from spinseg.app.words import in_user_words
 from spinseg.image.features import site_sizes
+from spinseg.partition.contingency import contingency_table
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import diagnose, is_enough
 from spinseg.sampler.sampler import Sampler
@@ -23,6 +24,7 @@ MAX_SWEEPS = 5000  # of one run
 MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
 MAX_ESTIMATED_CLUSTERS = 200  # of a draw, for estimates while the chains run: they would take many seconds else
 MAX_THINNED_DRAWS = 400  # of a chain, for diagnoses and maps on the page; exports use all draws
+MAX_PACKED_LABELS = 2**16  # `packed` has two bytes for each
 MAX_ESTIMATED_DRAWS = 100  # of a chain, for the partition that it alone gives
 
 
@@ -175,3 +177,30 @@ class ChainRun(NamedTuple):
 def _json_number(value: float | None) -> float | str | None:
     """A number as JSON can hold it."""
     return value if value is None or np.isfinite(value) else "inf"
+
+
+def match_labels(labels: NDArray[np.int32], *references: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Renumber clusters so that they keep the numbers, and hence the colors, of similar clusters in the references.
+
+    A cluster takes the number of a reference cluster if each shares more sites with the other than with any other
+    cluster. Earlier references take precedence. The remaining clusters get the lowest free numbers. An
+    optimal assignment would take time cubic in the number of clusters, of which there may be one for every site.
+    """
+    k = int(labels.max()) + 1
+    number = np.full(k, -1)
+    for reference in references:
+        old, new, shared, *_ = contingency_table(reference, labels)
+        order = np.argsort(shared, kind="stable")  # the last assignment wins: the largest overlap
+        best_of_new, best_of_old = np.zeros(k, np.int64), np.zeros(int(reference.max()) + 1, np.int64)
+        best_of_new[new[order]] = old[order]
+        best_of_old[old[order]] = new[order]
+        matched = (best_of_old[best_of_new] == np.arange(k)) & (number < 0) & ~np.isin(best_of_new, number)
+        number[matched] = best_of_new[matched]
+    free = np.setdiff1d(np.arange(2 * k), number)
+    number[number < 0] = free[: np.count_nonzero(number < 0)]
+    return number[labels].astype(np.int32)
+
+
+def packed(labels: NDArray) -> str:
+    """Labels below MAX_PACKED_LABELS as base64 of little-endian 16-bit integers."""
+    return b64encode(labels.astype("<u2").tobytes()).decode()

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.app.chain_run import ChainRun
-from spinseg.app.rendering import match_labels
+from spinseg.app.chain_run import ChainRun, match_labels
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sampler import Sampler
 

@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from spinseg._errors import InvalidInput, reason
 from spinseg._run.atomic import FilePath, printable
 from spinseg._validation import invalid
-from spinseg.image.decoding import check_numbers, check_size, decoding
+from spinseg.image.decoders import (
+    check_numbers,
+    check_size,
+    decode_by_pillow,
+    decode_nifti,
+    decode_tiff,
+    decode_zarr,
+    decoding,
+    open_zarr,
+)
 from spinseg.image.layout import Reading
-from spinseg.image.raster import decode_by_pillow, decode_tiff
-from spinseg.image.volume_files import decode_nifti, decode_zarr, open_zarr
 
 _FORMATS = {  # by the first bytes of the content, since the name of a file may be wrong
     b"\x89PNG\r\n\x1a\n": "PNG",

@@ -6,10 +6,9 @@ import numpy as np
 
 from spinseg._advice import Advice, Setting
 from spinseg.image.boundary.kinds import kind_of_image
-from spinseg.image.contrast import Contrast
+from spinseg.image.contrast import Contrast, split_gain
 from spinseg.image.layout import Ints, Reading
 from spinseg.image.picture import Picture
-from spinseg.image.splits import split_gain
 from spinseg.sampler.convergence import AGREEMENT_LIMIT, ERROR_LIMIT, R_HAT_LIMIT
 from spinseg.sampler.diagnostics import Diagnostics
 from spinseg.segmentation.presets.preset import Preset

@@ -15,14 +15,22 @@ from numpy.typing import DTypeLike, NDArray
 from spinseg._errors import InvalidInput, MissingExtra
 from spinseg._run.atomic import FilePath, print_warning, printable, sync, sync_tree
 from spinseg._validation import invalid
-from spinseg.image.decoding import check_numbers, unprinted, upright
+from spinseg.image.decoders import (
+    check_metadata,
+    check_numbers,
+    has_opacity,
+    kind_of_samples,
+    open_zarr,
+    orientation,
+    stores_intensities,
+    unprinted,
+    upright,
+)
 from spinseg.image.formats import content_hash, decode, file_format, file_state
 from spinseg.image.intensity import conventional_nodata, infer_intensity_range, leave_out_missing
 from spinseg.image.io import MAX_PIXELS
 from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, ChannelKind, IntensityRange, Reading
 from spinseg.image.picture import Picture, as_picture
-from spinseg.image.raster import check_metadata, has_opacity, kind_of_samples, orientation, stores_intensities
-from spinseg.image.volume_files import open_zarr
 from spinseg.image.working import block_means
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
