@@ -42,10 +42,7 @@ def never_interrupted(*_: Any) -> None:
 
 
 def check_jobs(jobs: int | None, dask: str | None, default: int | None = None) -> int:
-    """The number of processes to use: `jobs`, else `default`, else one for each processor.
-
-    `jobs` and `dask`, the address of a Dask scheduler, exclude each other.
-    """
+    """The number of processes, by default one for each processor; `jobs` and the address `dask` exclude each other."""
     if jobs is not None and dask is not None:
         invalid("jobs", "not be combined with dask", jobs)
     return check_int("jobs", default or os.cpu_count() or 1 if jobs is None else jobs, at_least=1)
@@ -57,10 +54,9 @@ def run_tasks(
     """Yield the index of each task and what `work` returned for it, or a TaskFailure, as tasks finish.
 
     It is called as work(task, check_interrupt). A long task calls `check_interrupt` now and then, with any arguments:
-    it raises KeyboardInterrupt where the task should return what it has. An exception that `work` raises becomes the
-    TaskFailure of that task, and the others go on. `dask` is the address of a scheduler to use instead of processes.
-    Tasks `in_process` run one after the other, and `check_interrupt` does nothing, since Ctrl-C raises
-    KeyboardInterrupt in the task itself.
+    it raises KeyboardInterrupt where the task should return what it has. `dask` is the address of a scheduler to use
+    instead of processes. Tasks `in_process` run one after the other, and Ctrl-C raises KeyboardInterrupt in the task
+    itself.
     """
     if in_process:
         return _run_here(work, tasks)
@@ -235,8 +231,7 @@ def _single_threaded() -> Iterator[None]:
 def run_on_dask(work: Work, tasks: Sequence[Any], address: str) -> Iterator[tuple[int, Any]]:
     """Yield the index of each task and its result or TaskFailure, as `run_tasks` does, from a scheduler's workers.
 
-    Running tasks are not interrupted: on Ctrl-C they are abandoned. Where the scheduler itself is lost, or has no
-    workers for MAX_SECONDS_WITHOUT_WORKERS, all tasks without a result fail.
+    On Ctrl-C running tasks are abandoned. Where the scheduler is lost, or has no workers for too long, the rest fail.
     """
     client = _client(address)
     indices: dict[Any, int] = {}  # by future

@@ -18,7 +18,7 @@ from spinseg.sampler.starts import OPPOSITE_STARTS
 from spinseg.segmentation.problem import Problem
 from spinseg.segmentation.result import LAST_LABELS, Segmentation
 from spinseg.segmentation.schedule import BURN_IN, ROUND_SWEEPS, Schedule, partitions_of_chains
-from spinseg.segmentation.verdict import headline, shortfalls, verdict_sentences
+from spinseg.segmentation.verdict import headline_of, shortfalls, verdict_sentences
 
 MAX_SWEEPS = 5000  # of one run
 MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
@@ -140,8 +140,7 @@ class ChainRun(NamedTuple):
         few = thinned.thinned(MAX_ESTIMATED_DRAWS * draws.n_components)
         alone = partitions_of_chains(few, problem.model, preset, self.seed)
         found = diagnose(thinned, problem.model.graph, alone, area)
-        converged = {"regions_converged": found.partition_converged}
-        converged |= {"probabilities_converged": found.probabilities_converged}
+        converged = found.partition_converged, found.probabilities_converged
         unknown = preset.not_validated(problem.picture, problem.model.seeds is not None)
         taken_for = problem.provenance.get("taken_for")
         return {
@@ -149,7 +148,7 @@ class ChainRun(NamedTuple):
             "r_hat": {name: _json_number(row.r_hat) for name, row in found.table.items()},
             "converged": found.converged,
             "enough": is_enough(found) and draws.n_sweeps >= BURN_IN + ROUND_SWEEPS,  # no sooner than `segment`
-            "headline": headline({"settings": {"connected": preset.connected}, **converged})[1],
+            "headline": headline_of(*converged, preset.connected)[1],
             "shortfalls": shortfalls(found),
             # Without a schedule: the user decides when to stop.
             "verdict": in_user_words(

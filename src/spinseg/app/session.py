@@ -22,7 +22,7 @@ from spinseg.app.words import Refused, in_user_words
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture, as_picture
 from spinseg.image.seeds import SeedPoints
-from spinseg.image.working import working_copy
+from spinseg.image.working import reduce_blocks, working_copy
 from spinseg.partition.pairs import co_clustering
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.starts import with_seeds
@@ -320,9 +320,7 @@ def displayed_sites(sites: NDArray[np.int32], shape: tuple[int, ...]) -> NDArray
 def displayed_boundaries(probability: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """Boundary probabilities of the displayed pixels, scaled to 0..255; block maxima, so that thin lines are kept."""
     image, step = np.rint(255 * probability).astype(np.uint8), -(-probability.shape[0] // shape[0])
-    for axis in (0, 1):
-        image = np.maximum.reduceat(image, np.arange(0, image.shape[axis], step), axis=axis)
-    return image
+    return reduce_blocks(image, step, image.ndim, np.maximum, np.uint8)
 
 
 def _described(

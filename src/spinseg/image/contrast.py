@@ -90,9 +90,8 @@ def split_gain(picture: Picture, regions: Ints) -> float:
     """Return what splits of the largest regions would gain, in nats per pixel of the image.
 
     Each region is divided by Otsu's threshold in its first principal component of intensities. Two Gaussians gain over
-    one what their distance allows. For it counts only what intensities change more across the outline than on one side
-    of it: in light, noise and texture that is little. Each pixel of outline costs OUTLINE_COST. `regions` are those of
-    the pixels, connected, from 1 on, the largest first, and 0 outside.
+    one what their distance allows, for which counts only what intensities change more across the outline than on one
+    side of it. Each pixel of outline costs OUTLINE_COST. `regions` are connected, from 1 on, the largest first.
     """
     step = int(np.ceil((regions.size / MAX_PIXELS) ** (1 / regions.ndim)))
     every = (slice(None, None, step),) * regions.ndim

@@ -102,8 +102,7 @@ def upright(array: NDArray[Any], orientation: int, rows: int) -> NDArray[Any]:
 def decode_by_pillow(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     """Return the first frame of an image that Pillow decodes, and how it is stored.
 
-    The classes of formats are called by name: Image.open does the same, but warns of sizes that are allowed here, and
-    supports formats that start other programs.
+    Image.open would warn of sizes that are allowed here, and supports formats that start other programs.
     """
     from PIL import Image
 
@@ -232,10 +231,7 @@ def orientation(page: Any) -> int:
 
 
 def stores_intensities(page: Any) -> bool:
-    """Return whether tifffile returns intensities for a page, and not codes of colors or an error.
-
-    It leaves palettes and other codes of colors as they are, but for JPEG, and needs imagecodecs for many compressions.
-    """
+    """Return whether tifffile returns intensities for a page, and not codes of colors, or an error."""
     import tifffile
 
     try:
@@ -336,8 +332,7 @@ def decode_zarr(name: str, path: str, max_pixels: int) -> tuple[NDArray[Any], Re
 def open_zarr(name: str, path: str) -> tuple[Any, Reading]:
     """Return the array of a folder of Zarr without reading its numbers, and how it is stored.
 
-    In a group it is the finest level of the first image that OME-NGFF describes. Chunks that are not there hold the
-    fill value, as Zarr has it.
+    In a group it is the finest level of the first image that OME-NGFF describes.
     """
     try:
         import zarr

@@ -47,10 +47,7 @@ RULE = f"be a {READABLE}, or a folder of Zarr"
 
 
 def decode(path: FilePath, max_pixels: int) -> tuple[NDArray[Any], Reading]:
-    """Return the array in an image file or a folder of Zarr, of at most `max_pixels` pixels, and how it is stored.
-
-    Its axes are in the order of the file, and the image is upright.
-    """
+    """Return the upright array in an image file or a folder of Zarr, of at most `max_pixels`, and how it is stored."""
     name = printable(path)
     try:
         if not os.path.isdir(path):
@@ -129,17 +126,13 @@ def _decode_npy(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[
 def content_hash(path: FilePath) -> str | None:
     """Return the SHA-256 of an image file, or of the files of the array that is read from a Zarr folder.
 
-    Other files in a Zarr folder, such as coarser levels, do not count. None for what cannot be read: the decoder says
-    why.
+    None for what cannot be read: the decoder says why.
     """
     return _digest(path, of_content=True)
 
 
 def file_state(path: FilePath) -> str | None:
-    """Return a digest of the sizes, dates and inodes of the same files; none of them is opened.
-
-    While it is the same, so is the content. It may change without the content, as when files are copied.
-    """
+    """Return a digest of the sizes, dates and inodes of the same files: while it is the same, so is the content."""
     return _digest(path, of_content=False)
 
 

@@ -104,10 +104,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def check_inputs_kept(folder: str | os.PathLike[str], names: Sequence[str], inputs: Sequence[Any]) -> None:
-    """Refuse a folder where saving files of these names would change an image, a mask or seeds that were read.
-
-    Of the inputs, those count that are paths of something that is there.
-    """
+    """Refuse a folder where saving files of these names would change an image, a mask or seeds that were read."""
     for file in inputs:
         if not isinstance(file, str) or not os.path.exists(file):
             continue

@@ -57,9 +57,8 @@ class OpenedPicture(NamedTuple):
     """An image on disk or in a Dask array.
 
     `array` is a Dask array of shape (rows, columns, channels), colors over white where the file has opacity. `reading`
-    says how it was made from the stored one, and has the range of intensities and the kind of channels of the whole
-    image once these are known. `parts` is a path, an axis and a kind of channels with which other processes can read
-    parts of it; None for a Dask array, and for a file that is decoded whole.
+    has the range of intensities and the kind of channels of the whole image once these are known. `parts` is what other
+    processes need to read parts of it; None for a Dask array, and for a file that is decoded whole.
     """
 
     array: Any

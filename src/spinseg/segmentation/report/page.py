@@ -41,34 +41,8 @@ THEME = """\
   }
 }"""
 INDEX = "index.html"
-INDEX_MARK = '<meta name="generator" content="spinseg">'
-INDEX_HEAD = f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-{INDEX_MARK}
-<title>Segmented images - spinseg</title>
-<style>
-{THEME}
-body {{ margin: 0 auto; padding: 2rem 1.25rem; max-width: 1180px; color: var(--ink); background: var(--ground);
-  font: 16px/1.5 system-ui, sans-serif; }}
-ul {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 230px), 1fr)); gap: 1.25rem;
-  padding: 0; list-style: none; }}
-li {{ border: 1px solid var(--rule); border-radius: 4px; overflow: hidden; }}
-li a {{ color: inherit; overflow-wrap: anywhere; }}
-li b {{ display: block; padding: .6rem .8rem 0; }}
-li img {{ display: block; width: 100%; height: 170px; object-fit: contain; background: #222; }}
-li div {{ padding: 0 .8rem .6rem; }}
-h1 {{ margin: 0; font-size: 1.7rem; }}
-p {{ margin: .2rem 0; color: var(--quiet); font-size: .9rem; }}
-p.poor {{ color: var(--warning); }}
-</style>
-</head>
-<body>
-<main>
-"""
+INDEX_MARK = '<meta name="generator" content="spinseg">'  # in the page of a folder
+MAX_HEAD = 2000  # characters in which it is
 MAX_ROWS = 40  # of a table
 SWATCH = '<span class="swatch" style="background:{0}"></span><span class="code">{0}</span>'  # a color, and its code
 NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
@@ -125,7 +99,6 @@ def report(
     With the `sites` of the image it has a few draws, and with `details`, the labels and the number of regions at each,
     their outlines. Uneven `light` that was removed is shown, too.
     """
-    template = Template(files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8"))
     settings, regions = found["settings"], found["regions"]
     shares = {int(k): share for k, share in found["n_clusters_posterior"].items()}
     shaded = min(chains.burn_in, chains.n_sweeps)
@@ -138,7 +111,7 @@ def report(
     hidden = {"Label"} if one_region_each(regions) else set()
     hidden |= set() if has_kinds(regions) else {"Kind"}
     outlines, others = whole_figures(found, picture, labels, boundary_probability, chains, unit, details or {})
-    return template.substitute(
+    return _template("page.html").substitute(
         theme=THEME,
         title=escape(Path(found["source"]).name if found["source"] else "Segmentation"),
         facts=escape(_facts(found)),
@@ -161,6 +134,11 @@ def report(
         settings=_rows(settings),
         versions=_rows(found["versions"]),
     )
+
+
+def _template(name: str) -> Template:
+    """A file beside this one, in which names after $ stand for contents."""
+    return Template(files("spinseg.segmentation.report").joinpath(name).read_text(encoding="utf-8"))
 
 
 def _result(found: dict[str, Any]) -> str:
@@ -296,19 +274,22 @@ def _rows(values: dict[str, Any]) -> str:
 def write_index(folder: str | os.PathLike[str], outcomes: Sequence["Outcome"]) -> Path | None:
     """Write the page of these results; None if there is a page of that name that spinseg did not write."""
     path = Path(folder) / INDEX
-    if path.exists() and INDEX_MARK not in path.read_text(encoding="utf-8", errors="replace")[: len(INDEX_HEAD)]:
+    if path.exists() and INDEX_MARK not in path.read_text(encoding="utf-8", errors="replace")[:MAX_HEAD]:
         return None
     done = [outcome for outcome in outcomes if outcome.summary]
     n_converged = sum(outcome.summary["converged"] is True for outcome in done if outcome.summary)
-    facts = f"{counted(len(done), 'image')}; the chains converged on {n_converged}."
     made_by = ""
     if done and (first := done[0].summary):  # a call has one version and one random seed
         made_by = f" &middot; spinseg {first['versions']['spinseg']}, random seed {first['seed']}"
     failed = [f"<p>{escape(printable(outcome.error))}</p>" for outcome in outcomes if outcome.error]
-    title = f"<p>Segmentation reports{made_by}</p>\n<h1>Segmented images</h1>\n<p>{facts}</p>\n"
-    parts = [INDEX_HEAD, title, "<ul>\n", *(_card(path, outcome) for outcome in done)]
-    parts += ["</ul>\n", *(["<h2>Not segmented</h2>\n", *failed] if failed else []), "</main>\n</body>\n</html>\n"]
-    atomic_write(path, lambda file: file.write("".join(parts).encode()))
+    page = _template(INDEX).substitute(
+        theme=THEME,
+        made_by=made_by,
+        facts=f"{counted(len(done), 'image')}; the chains converged on {n_converged}.",
+        cards="".join(_card(path, outcome) for outcome in done),
+        failed="".join(["<h2>Not segmented</h2>\n", *failed] if failed else []),
+    )
+    atomic_write(path, lambda file: file.write(page.encode()))
     return path
 
 
