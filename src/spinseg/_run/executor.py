@@ -18,7 +18,7 @@ from multiprocessing import connection, resource_tracker
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from spinseg._errors import MissingExtra, TaskFailure
+from spinseg._errors import TaskFailure, needing
 from spinseg._run.atomic import print_warning
 from spinseg._validation import check_int, invalid
 
@@ -261,11 +261,9 @@ def run_on_dask(work: Work, tasks: Sequence[Any], address: str) -> Iterator[tupl
 
 def _client(address: str) -> Any:
     """A connection to the scheduler."""
-    try:
+    with needing("--dask needs Dask: pip install 'spinseg[distributed]'"):
         from distributed import Client
         from distributed.comm import get_address_host_port
-    except ImportError:
-        raise MissingExtra("--dask needs Dask: pip install 'spinseg[distributed]'") from None
     try:
         if not address.startswith("inproc:"):  # the address of a cluster in this process has no host
             get_address_host_port(address)  # a client of an invalid address would hang when it is closed

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._errors import InvalidInput, MissingExtra
+from spinseg._errors import InvalidInput, MissingExtra, needing
 from spinseg._validation import invalid
 from spinseg.image.layout import CHANNEL_NAMES, EMPTY, Georeference, Reading, count_pixels
 
@@ -280,6 +280,19 @@ def _check_decompressed_sizes(file: BinaryIO, series: Any) -> None:
                 raise ValueError("strips that unpack to more than their pixels")
 
 
+def decode_npy(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
+    """Return the array in an NPY file; Python objects, which could run code, are not loaded."""
+    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    with decoding(name, form):
+        shape = headers[np.lib.format.read_magic(file)](file)[0]
+        file.seek(0)
+    if len(shape) not in (2, 3, 4):
+        invalid(name, "hold one image or volume, with or without channels", shape)
+    check_size(name, shape, max_pixels)
+    with decoding(name, form):
+        return np.load(file, allow_pickle=False), Reading(form)
+
+
 def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     """Return the array in a NIfTI file, which may be compressed by gzip; `form` is "NIfTI" or "gzip"."""
     stream: Any = gzip.GzipFile(fileobj=file) if form == "gzip" else file
@@ -312,10 +325,8 @@ def _image_class(name: str, head: bytes) -> Any:
         invalid(name, "be one NIfTI file, .nii or .nii.gz, with header and numbers", "the header alone (.hdr)")
     if head[344:348] != b"n+1\0" and head[4:8] != b"n+2\0":
         invalid(name, "be an image; of compressed files only NIfTI, .nii.gz, is read", "another compressed file")
-    try:
+    with needing(f"{name}: NIfTI files need nibabel: pip install 'spinseg[nifti]'"):
         import nibabel
-    except ImportError:
-        raise MissingExtra(f"{name}: NIfTI files need nibabel: pip install 'spinseg[nifti]'") from None
     return nibabel.Nifti2Image if head[4:8] == b"n+2\0" else nibabel.Nifti1Image
 
 
@@ -334,10 +345,8 @@ def open_zarr(name: str, path: str) -> tuple[Any, Reading]:
 
     In a group it is the finest level of the first image that OME-NGFF describes.
     """
-    try:
+    with needing("folders of Zarr need zarr: pip install 'spinseg[zarr]'"):
         import zarr
-    except ImportError:
-        raise MissingExtra("folders of Zarr need zarr: pip install 'spinseg[zarr]'") from None
     found = zarr.open(path, mode="r")
     names: Sequence[Any] = ()
     if isinstance(found, zarr.Group):

@@ -4,7 +4,7 @@ import hashlib
 import os
 import stat
 from pathlib import PurePath
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,9 @@ from spinseg._run.atomic import FilePath, printable
 from spinseg._validation import invalid
 from spinseg.image.decoders import (
     check_numbers,
-    check_size,
     decode_by_pillow,
     decode_nifti,
+    decode_npy,
     decode_tiff,
     decode_zarr,
     decoding,
@@ -106,21 +106,8 @@ def _decode_file(name: str, path: FilePath, max_pixels: int) -> tuple[NDArray[An
             invalid(name, f"{RULE}; read it with bioio, and give the array", f"a {form} file")
         if not form or is_text:
             invalid(name, RULE, "text" if is_text else head[:16] or "an empty file")
-        decoders = {"TIFF": decode_tiff, "NIfTI": decode_nifti, "gzip": decode_nifti, "NPY": _decode_npy}
+        decoders = {"TIFF": decode_tiff, "NIfTI": decode_nifti, "gzip": decode_nifti, "NPY": decode_npy}
         return decoders.get(form, decode_by_pillow)(name, form, file, max_pixels)
-
-
-def _decode_npy(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
-    """Return the array in an NPY file; Python objects, which could run code, are not loaded."""
-    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    with decoding(name, form):
-        shape = headers[np.lib.format.read_magic(file)](file)[0]
-        file.seek(0)
-    if len(shape) not in (2, 3, 4):
-        invalid(name, "hold one image or volume, with or without channels", shape)
-    check_size(name, shape, max_pixels)
-    with decoding(name, form):
-        return np.load(file, allow_pickle=False), Reading(form)
 
 
 def content_hash(path: FilePath) -> str | None:

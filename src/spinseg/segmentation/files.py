@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinseg._errors import MissingExtra
+from spinseg._errors import needing
 from spinseg._run.atomic import atomic_write, print_warning, printable
 from spinseg._validation import InvalidInput, check_choice, invalid
 from spinseg._version import VERSION
@@ -257,10 +257,8 @@ def to_xarray(found: "Segmentation") -> Any:
 
     It has coordinates y and x, and z in a volume, in pixels; needs xarray (extra [diagnostics]).
     """
-    try:
+    with needing('to_xarray needs xarray: pip install "spinseg[diagnostics]"'):
         import xarray as xr
-    except ImportError:
-        raise MissingExtra('to_xarray needs xarray: pip install "spinseg[diagnostics]"') from None
     axes = ("z", "y", "x")[-found.labels.ndim :]
     chains, graph = found.chains, found.model.graph
     variables = {

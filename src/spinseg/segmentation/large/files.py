@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from spinseg._errors import InvalidInput, MissingExtra
+from spinseg._errors import InvalidInput, needing
 from spinseg._run.atomic import FilePath, print_warning, printable, sync, sync_tree
 from spinseg._validation import invalid
 from spinseg.image.decoders import (
@@ -314,11 +314,7 @@ def write_chunk(array: Any, box: Box, values: Any) -> None:
 
 def _libraries() -> tuple[Any, Any]:
     """dask.array and zarr."""
-    try:
+    with needing("images larger than memory need Dask and Zarr: pip install 'spinseg[distributed,zarr]'"):
         import dask.array
         import zarr
-    except ImportError:
-        raise MissingExtra(
-            "images larger than memory need Dask and Zarr: pip install 'spinseg[distributed,zarr]'"
-        ) from None
     return dask.array, zarr
