@@ -18,7 +18,7 @@ from spinseg.sampler.starts import OPPOSITE_STARTS
 from spinseg.segmentation.problem import Problem
 from spinseg.segmentation.result import LAST_LABELS, Segmentation
 from spinseg.segmentation.schedule import BURN_IN, ROUND_SWEEPS, Schedule, partitions_of_chains
-from spinseg.segmentation.verdict import headline_of, shortfalls, verdict_sentences
+from spinseg.segmentation.verdict import headline_of, shortfalls, unit_of, verdict_sentences
 
 MAX_SWEEPS = 5000  # of one run
 MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
@@ -112,7 +112,7 @@ class ChainRun(NamedTuple):
         ]
         facts = {"scene": self.scene, "stage": self.stage, "note": self.note, "sweeps": self.n_sweeps}
         facts |= {"began": sum(n_sweeps for n_sweeps, _ in self.earlier), "most_sweeps": self.sampler.max_sweeps}
-        facts |= {"unit": "region" if self.problem.preset.connected else "cluster", "preset": self.problem.preset.name}
+        facts |= {"unit": unit_of(self.problem.preset.connected), "preset": self.problem.preset.name}
         return facts | {"n_details": self.problem.model.n_components, "chains": chains}
 
     def traces(self, first: int, end: int) -> dict[str, Any]:

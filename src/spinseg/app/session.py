@@ -30,7 +30,7 @@ from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.problem import Problem, prepare
 from spinseg.segmentation.report.pictures import draw_words, spread_draws
 from spinseg.segmentation.result import Segmentation
-from spinseg.segmentation.verdict import one_region_warning
+from spinseg.segmentation.verdict import one_region_warning, unit_of
 
 MAX_SESSIONS, MAX_TOTAL_PIXELS = 40, 150_000_000
 STOP_SECONDS, CLOSE_SECONDS = 2.0, 30.0  # after the last listener left: the chains stop, the session is closed
@@ -223,7 +223,7 @@ class Session:
     async def answers(self) -> list[dict[str, Any]]:
         """Single draws: the words below each, how many regions it has, and the labels of its sites."""
         run, draws = await self.loop.draws()
-        unit, reference = "region" if run.problem.preset.connected else "cluster", self.loop.labels[:1]
+        unit, reference = unit_of(run.problem.preset.connected), self.loop.labels[:1]
         shown = [(draw_words(draws, place, unit), draws.labels[place]) for place in spread_draws(draws)]
         return [
             {"words": words, "n_regions": int(labels.max()) + 1, "labels": packed(match_labels(labels, *reference))}
@@ -328,7 +328,7 @@ def _described(
 ) -> dict[str, Any]:
     """A result as the web app shows it, with clusters numbered as in the reference."""
     preset = problem.preset
-    unit = "region" if getattr(preset, "regions", preset.connected) else "cluster"
+    unit = unit_of(getattr(preset, "regions", preset.connected))
     facts: dict[str, Any] = {"n_regions": int(partition.max()) + 1, "unit": unit}
     facts |= {"sweeps": draws.n_sweeps, "detail": getattr(preset, "detail", None), "estimate": preset.estimate}
     return facts | {"warning": None, "labels": packed(match_labels(partition, *reference))}

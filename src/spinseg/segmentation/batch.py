@@ -160,13 +160,13 @@ def segment_files(
         how |= {"base": os.getcwd(), "overwrite": True}
     indices, todo = list(tasks), list(tasks.values())
     countdown = Countdown(len(todo))
-    work = partial(_segment_task, how, countdown if serial else None)
+    work = partial(_segment_task, how, countdown)
     results = run_tasks(work, todo, jobs=jobs, dask=dask, in_process=serial)
     for n_done, (number, outcome) in enumerate(results, start=1):
         if isinstance(outcome, TaskFailure):
             outcome = Outcome.failed(*todo[number], outcome)
+        countdown.n_done = n_done
         if progress and not (serial and sys.stderr.isatty()) and len(todo) > 1:
-            countdown.n_done = n_done
             print(f"{countdown.title(n_done)}{printable(outcome.source)}", file=sys.stderr, flush=True)
         yield indices[number], outcome
         if serial and outcome.interrupted:
@@ -174,15 +174,11 @@ def segment_files(
 
 
 def _segment_task(
-    how: dict[str, Any], countdown: "Countdown | None", task: tuple[str, str], check_interrupt: CheckInterrupt
+    how: dict[str, Any], countdown: "Countdown", task: tuple[str, str], check_interrupt: CheckInterrupt
 ) -> Outcome:
-    """Segment one image, with the progress of this process or in another process."""
-    if countdown is None:
-        return segment_file(*task, **{"progress": check_interrupt} | how)
+    """Segment one image, with a bar in this process, and in another one without."""
     title = countdown.title(countdown.n_done + 1) + printable(Path(task[0]).name)
-    outcome = segment_file(*task, **{"progress": check_interrupt} | how, title=title)
-    countdown.n_done += 1
-    return outcome
+    return segment_file(*task, **{"progress": check_interrupt} | how, title=title)
 
 
 class Countdown:

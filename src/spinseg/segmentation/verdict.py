@@ -32,9 +32,9 @@ OTHERWISE = Advice("; use ", Setting("preset", "photo"), " if it is a photograph
 UNKNOWN = "There are too few chains or draws to assess convergence."
 
 
-def units(connected: bool) -> str:
+def unit_of(connected: bool) -> str:
     """What the labels of a segmentation number."""
-    return "regions" if connected else "clusters"
+    return "region" if connected else "cluster"
 
 
 def headline(found: dict[str, Any]) -> tuple[bool | None, str]:
@@ -47,7 +47,7 @@ def headline_of(regions: bool | None, probabilities: bool | None, connected: boo
     """The headline where the regions, and their probabilities, have converged, have not, or None can tell."""
     if regions is None or probabilities is None:
         return None, UNKNOWN
-    return regions and probabilities, HEADLINES[regions, probabilities].format(units=units(connected))
+    return regions and probabilities, HEADLINES[regions, probabilities].format(units=f"{unit_of(connected)}s")
 
 
 def kind_note(found: dict[str, Any]) -> Advice:

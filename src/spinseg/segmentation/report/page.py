@@ -19,7 +19,7 @@ from spinseg.image.picture import Picture
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.report.charts import bar_chart, line_chart
 from spinseg.segmentation.report.pictures import draw_figures, has_kinds, light_figure, one_region_each, whole_figures
-from spinseg.segmentation.verdict import headline, kind_note, units
+from spinseg.segmentation.verdict import headline, kind_note, unit_of
 
 if TYPE_CHECKING:
     from spinseg.segmentation.batch import Outcome
@@ -89,7 +89,7 @@ def report(
     settings, regions = found["settings"], found["regions"]
     shares = {int(k): share for k, share in found["n_clusters_posterior"].items()}
     shaded = min(chains.burn_in, chains.n_sweeps)
-    unit = "region" if settings["connected"] else "cluster"
+    unit = unit_of(settings["connected"])
     sweeps = "at every sweep" if chains.n_components == 1 else "at every sweep, its mean over the levels of detail"
     before_regions = ""
     if settings.get("regions") and not settings["connected"]:
@@ -188,7 +188,7 @@ def _notice(color: str, headline: str, more: str = "") -> str:
 def _numbers(found: dict[str, Any]) -> str:
     """Agreement, standard error, R-hat and the effective sample size, each with a sentence that says what it is."""
     levels = ", over all levels of detail together" if found["n_components"] > 1 else ""
-    words = {"units": units(found["settings"]["connected"]), "levels": levels}
+    words = {"units": f"{unit_of(found['settings']['connected'])}s", "levels": levels}
     rows = []
     for key, name, form, meaning in NUMBERS:
         if (value := found.get(key)) is not None:
