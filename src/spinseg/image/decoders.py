@@ -1,7 +1,7 @@
 """Decoders of image files, by libraries that are imported when the first such file is read.
 
-Pillow decodes PNG, JPEG, GIF, WebP, BMP and JPEG 2000, and tifffile TIFF: both come with scikit-image. NIfTI, by
-nibabel, and folders of Zarr, with or without the metadata of OME-NGFF, need an extra.
+Pillow decodes PNG, JPEG, GIF, WebP, BMP and JPEG 2000, and tifffile TIFF: both come with scikit-image. NumPy reads NPY.
+NIfTI, by nibabel, and folders of Zarr, with or without the metadata of OME-NGFF, need an extra.
 """
 
 import gzip
