@@ -52,7 +52,6 @@ from .sampler.map_search import find_map as find_map
 from .sampler.plan import DataDriven as DataDriven
 from .sampler.sampler import Sampler as Sampler
 from .sampler.sampler import sample as sample
-from .segmentation.hierarchy import Hierarchy as Hierarchy
 from .segmentation.large.result import LargeSegmentation as LargeSegmentation
 from .segmentation.large.segment_large import segment_large as segment_large
 from .segmentation.presets.classes import Classes as Classes
@@ -63,6 +62,7 @@ from .segmentation.presets.option import option as option
 from .segmentation.presets.paper import Paper as Paper
 from .segmentation.presets.photo import Photo as Photo
 from .segmentation.presets.preset import Preset as Preset
+from .segmentation.result import Hierarchy as Hierarchy
 from .segmentation.result import Segmentation as Segmentation
 from .segmentation.result import SegmentationInterrupted as SegmentationInterrupted
 from .segmentation.segment import segment as segment

@@ -3,6 +3,8 @@
 import errno
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from traceback import format_exception
 from typing import Any, Final, NamedTuple
 
@@ -62,6 +64,15 @@ class MissingExtra(ImportError):
     ...     print(error)
     pip install 'spinseg[plot]'
     """
+
+
+@contextmanager
+def needing(line: str) -> Iterator[None]:
+    """Raise MissingExtra with this line where an import fails."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtra(line) from None
 
 
 class TaskError(OSError):

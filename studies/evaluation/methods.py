@@ -22,11 +22,11 @@ from spinseg.image.working import working_copy
 from spinseg.model.priors import DirichletProcess, FiniteDirichlet, PartitionPrior, PitmanYor, Potts
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.plan import UnreachableWarning
-from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets.paper import Paper
 from spinseg.segmentation.presets.photo import Photo
 from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.problem import prepare
+from spinseg.segmentation.result import Hierarchy
 from studies.evaluation.answers import Answer, EdgeProbabilities, answer_and_segmentation
 from studies.evaluation.baselines import library, objects
 from studies.evaluation.baselines.ddcrp import sample_ddcrp

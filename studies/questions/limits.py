@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinseg as ss
-from spinseg.image.splits import split_gain
+from spinseg.image.contrast import split_gain
 from studies import scenes
 from studies.evaluation.datasets import Example, data_root, get_dataset
 from studies.evaluation.metrics import adjusted_rand_index, mean_over_annotators, segmentation_covering

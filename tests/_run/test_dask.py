@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from effort import exhaustive
 from processes import PATIENCE, SMALL_CLUSTER
 from spinseg._errors import BUG, TaskFailure
-from spinseg._run.dask import TASKS_PER_THREAD, run_on_dask
+from spinseg._run.executor import TASKS_PER_THREAD, run_on_dask
 from spinseg.cli.program import app
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.batch import segment_file, segment_files
@@ -117,7 +117,7 @@ def test_workers_that_come_later_get_work(small):
 
 
 def test_a_lost_scheduler_loses_no_task_from_sight(small, monkeypatch):
-    monkeypatch.setattr("spinseg._run.dask.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("spinseg._run.executor.CONNECT_SECONDS", 1)
     coming = run_on_dask(wait_for_the_others, [0] * 9, small.scheduler_address)
     found = [next(coming)]
     small.close()
@@ -146,16 +146,16 @@ def test_an_exception_has_its_traceback_and_costs_its_task_alone(small):
 
 @pytest.mark.parametrize("small", [0], indirect=True, ids=["no workers"])
 def test_a_scheduler_without_workers_is_reported_and_given_up_unless_they_come(small, monkeypatch, capsys):
-    monkeypatch.setattr("spinseg._run.dask.WORKER_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr("spinseg._run.executor.WORKER_CHECK_SECONDS", 0.05)
     address = small.scheduler_address
     with monkeypatch.context() as patch:
-        patch.setattr("spinseg._run.dask.MAX_SECONDS_WITHOUT_WORKERS", 0.3)
+        patch.setattr("spinseg._run.executor.MAX_SECONDS_WITHOUT_WORKERS", 0.3)
         found = dict(run_on_dask(fail, ["one", "two"], address))
     why = f"the Dask scheduler at {address} had no workers for 0.3 seconds"
     assert found == {0: TaskFailure(0.0, why), 1: TaskFailure(0.0, why)}
     line = f"spinseg: the Dask scheduler at {address} has no workers; waiting up to 0.3 seconds\n"
     assert capsys.readouterr().err == line
-    monkeypatch.setattr("spinseg._run.dask.print_warning", lambda line: small.scale(1))
+    monkeypatch.setattr("spinseg._run.executor.print_warning", lambda line: small.scale(1))
     assert dict(run_on_dask(fail, ["one"], address)) == {0: "one"}
 
 

@@ -17,8 +17,8 @@ from command import spinseg
 from effort import effort, exhaustive
 from processes import PATIENCE
 from spinseg.app import handlers
+from spinseg.app.chain_run import match_labels
 from spinseg.app.controls import DIFFERENT_STARTS, PRIOR_CHOICES, UserSettings, controls, page_description
-from spinseg.app.rendering import match_labels
 from spinseg.app.run_loop import NotYet
 from spinseg.app.session import CUT, FORBIDDEN, Session
 from spinseg.app.words import Refused, in_user_words, refusal
@@ -387,7 +387,7 @@ async def test_outlines_are_refined_now_and_then_while_the_chains_run(session, m
 
 async def test_the_outlines_of_a_reduced_picture_are_refined_at_the_size_of_the_page(path, opened, monkeypatch):
     """They lie where the export has them, within a pixel of the page, and those at seeds stay where they were."""
-    monkeypatch.setattr("spinseg.app.rendering.MAX_DISPLAYED_PIXELS", 90 * 120)
+    monkeypatch.setattr("spinseg.app.session.MAX_DISPLAYED_PIXELS", 90 * 120)
     monkeypatch.setattr(ss.Photo, "max_pixels", 90 * 120)
     with Image.open(path) as small:
         large = np.asarray(small.resize((359, 269))) + np.random.default_rng(1).normal(0, 80, (269, 359, 3))

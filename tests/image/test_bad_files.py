@@ -23,7 +23,7 @@ from PIL import Image
 
 from spinseg._errors import MissingExtra
 from spinseg._run.atomic import atomic_write
-from spinseg.image.decoding import check_size
+from spinseg.image.decoders import check_size
 from spinseg.image.io import MAX_PIXELS, read_image, read_mask, read_picture, write_png
 from spinseg.image.picture import as_picture
 

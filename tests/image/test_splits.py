@@ -5,8 +5,8 @@ import pytest
 from scipy.ndimage import gaussian_filter
 from scipy.special import ndtr
 
+from spinseg.image.contrast import LEAST_DEVIATION, MAX_PIXELS, OUTLINE_COST, REACH, SCALE, split_gain
 from spinseg.image.picture import as_picture
-from spinseg.image.splits import LEAST_DEVIATION, MAX_PIXELS, OUTLINE_COST, REACH, SCALE, split_gain
 
 Y, X = np.indices((120, 160))
 DISCS = np.any([np.hypot(Y - y, X - x) < 16 for y in (35, 85) for x in (40, 80, 120)], axis=0)

@@ -21,9 +21,8 @@ _UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EPERM, errno.EAC
 def atomic_write(path: FilePath, write: Callable[[BinaryIO], object]) -> None:
     """Write a file through `write(file)`, so that its name refers to the old file or to the complete new one.
 
-    The content goes to a hidden `.partial` file in the same folder, which is flushed to the disk and renamed, and then
-    the folder is flushed, so that this holds after a power cut, too. The hidden file is removed where `write` fails or
-    is interrupted; only a process that is killed leaves it behind. A file that is replaced keeps its permissions.
+    The content goes to a hidden `.partial` file, which is flushed to the disk and renamed, and then the folder is
+    flushed. Only a process that is killed leaves the hidden file behind. A file that is replaced keeps its permissions.
     """
     name, target = printable(path), Path(os.path.realpath(path))  # a link stays a link
     if target.exists() and not target.is_file():  # renaming over /dev/null would replace it

@@ -12,28 +12,37 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, resource_tracker
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from spinseg._errors import TaskFailure
-from spinseg._run.dask import CheckInterrupt as CheckInterrupt
-from spinseg._run.dask import Work, never_interrupted, run_on_dask
+from spinseg._errors import TaskFailure, needing
+from spinseg._run.atomic import print_warning
 from spinseg._validation import check_int, invalid
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when the libraries are loaded
 UNGUARDED = "a script must start processes under `if __name__ == '__main__':`"
 STOP = b"stop"  # no pickle begins with these bytes
 POLL_SECONDS = 0.1  # between two checks for Ctrl-C
+TASKS_PER_THREAD = 3  # submitted to a cluster at a time, so that none of its threads waits
+RETRIES = 2  # of a task that raised an exception, perhaps on another worker
+CONNECT_SECONDS = 20  # to find the scheduler
+DASK_POLL_SECONDS = 0.02  # between two checks for results
+WORKER_CHECK_SECONDS = 2.0  # between two checks for workers, while no result comes
+MAX_SECONDS_WITHOUT_WORKERS = 300.0  # after which all tasks fail
+
+CheckInterrupt = Callable[..., None]
+Work = Callable[[Any, CheckInterrupt], Any]
+
+
+def never_interrupted(*_: Any) -> None:
+    """A `check_interrupt` for tasks that are never interrupted."""
 
 
 def check_jobs(jobs: int | None, dask: str | None, default: int | None = None) -> int:
-    """The number of processes to use: `jobs`, else `default`, else one for each processor.
-
-    `jobs` and `dask`, the address of a Dask scheduler, exclude each other.
-    """
+    """The number of processes, by default one for each processor; `jobs` and the address `dask` exclude each other."""
     if jobs is not None and dask is not None:
         invalid("jobs", "not be combined with dask", jobs)
     return check_int("jobs", default or os.cpu_count() or 1 if jobs is None else jobs, at_least=1)
@@ -45,10 +54,9 @@ def run_tasks(
     """Yield the index of each task and what `work` returned for it, or a TaskFailure, as tasks finish.
 
     It is called as work(task, check_interrupt). A long task calls `check_interrupt` now and then, with any arguments:
-    it raises KeyboardInterrupt where the task should return what it has. An exception that `work` raises becomes the
-    TaskFailure of that task, and the others go on. `dask` is the address of a scheduler to use instead of processes.
-    Tasks `in_process` run one after the other, and `check_interrupt` does nothing, since Ctrl-C raises
-    KeyboardInterrupt in the task itself.
+    it raises KeyboardInterrupt where the task should return what it has. `dask` is the address of a scheduler to use
+    instead of processes. Tasks `in_process` run one after the other, and Ctrl-C raises KeyboardInterrupt in the task
+    itself.
     """
     if in_process:
         return _run_here(work, tasks)
@@ -218,3 +226,88 @@ def _single_threaded() -> Iterator[None]:
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+
+def run_on_dask(work: Work, tasks: Sequence[Any], address: str) -> Iterator[tuple[int, Any]]:
+    """Yield the index of each task and its result or TaskFailure, as `run_tasks` does, from a scheduler's workers.
+
+    On Ctrl-C running tasks are abandoned. Where the scheduler is lost, or has no workers for too long, the rest fail.
+    """
+    client = _client(address)
+    indices: dict[Any, int] = {}  # by future
+    waiting = iter(enumerate(tasks))
+    try:
+        from distributed import as_completed
+
+        finished = as_completed(loop=client.loop)
+        while True:
+            n_threads = max(1, sum(client.nthreads().values()))  # workers come and go
+            while len(indices) < TASKS_PER_THREAD * n_threads and (following := next(waiting, None)) is not None:
+                index, task = following
+                future = client.submit(work, task, never_interrupted, pure=False, retries=RETRIES)
+                indices[future] = index
+                finished.add(future)
+            if not indices:
+                return
+            future = _next_finished(client, finished, address)
+            yield indices.pop(future), future.result() if future.status == "finished" else _failure(future)
+    except (OSError, _NoWorkers) as error:
+        why = str(error) if isinstance(error, _NoWorkers) else f"the scheduler was lost: {error}"
+        for index in (*indices.values(), *(index for index, _ in waiting)):
+            yield index, TaskFailure(0.0, why)
+    finally:
+        client.close()  # which cancels the tasks that nobody waits for
+
+
+def _client(address: str) -> Any:
+    """A connection to the scheduler."""
+    with needing("--dask needs Dask: pip install 'spinseg[distributed]'"):
+        from distributed import Client
+        from distributed.comm import get_address_host_port
+    try:
+        if not address.startswith("inproc:"):  # the address of a cluster in this process has no host
+            get_address_host_port(address)  # a client of an invalid address would hang when it is closed
+        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:  # there is no scheduler, or it is no address
+        invalid("dask", "be the address of a scheduler, as tcp://host:8786", f"{address}: {error or 'no answer'}")
+
+
+class _NoWorkers(Exception):
+    """The scheduler had no workers for too long."""
+
+
+def _next_finished(client: Any, finished: Any, address: str) -> Any:
+    """The next future that finishes; a warning is printed once where the scheduler has no workers."""
+    last_seen = last_check = time.monotonic()
+    warned = False
+    while not finished.has_ready():
+        time.sleep(DASK_POLL_SECONDS)
+        if time.monotonic() - last_check < WORKER_CHECK_SECONDS:
+            continue
+        any_workers, last_check = _has_workers(client), time.monotonic()
+        limit = MAX_SECONDS_WITHOUT_WORKERS
+        if any_workers:
+            last_seen, warned = last_check, False
+        elif last_check - last_seen >= limit:
+            raise _NoWorkers(f"the Dask scheduler at {address} had no workers for {limit:g} seconds")
+        elif not warned:
+            warned = True
+            print_warning(f"the Dask scheduler at {address} has no workers; waiting up to {limit:g} seconds")
+    return next(finished)
+
+
+def _has_workers(client: Any) -> bool:
+    """Whether there are workers; True where the scheduler is lost, since the futures will tell."""
+    try:
+        return bool(client.nthreads())
+    except OSError:
+        return True
+
+
+def _failure(future: Any) -> TaskFailure:
+    """The failure of a task, which is a bug where the task itself raised an unexpected exception."""
+    error = future.exception() if future.status == "error" else None
+    by_cluster = isinstance(error, ImportError) or type(error).__module__.startswith("distributed")
+    if error is None or by_cluster:  # workers died over it, or lack a package
+        return TaskFailure(0.0, " ".join(f"the cluster gave it up: {error or future.status}".split()))
+    return TaskFailure.from_exception(error.with_traceback(future.traceback()))

@@ -63,8 +63,7 @@ class Provenance(NamedTuple):
 def is_done(stored: Provenance | None, wanted: Provenance, place: FilePath, advice: str | None) -> bool:
     """Whether what `place` holds has the wanted provenance, so that it need not be computed again.
 
-    Nothing stored is not done. The result of another run raises InvalidInput, which names the differences and gives the
-    advice; without advice, it may be replaced.
+    The result of another run raises InvalidInput, which gives the advice; without advice, it may be replaced.
     """
     if stored is None:
         return False

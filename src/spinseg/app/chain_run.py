@@ -1,5 +1,6 @@
 """Chains under one posterior, and what the web app shows of them: labels, agreement and outlines."""
 
+from base64 import b64encode
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -7,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.app.controls import UserSettings
-from spinseg.app.rendering import packed
 from spinseg.app.words import in_user_words
 from spinseg.image.features import site_sizes
+from spinseg.partition.contingency import contingency_table
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.diagnostics import diagnose, is_enough
 from spinseg.sampler.sampler import Sampler
@@ -17,12 +18,13 @@ from spinseg.sampler.starts import OPPOSITE_STARTS
 from spinseg.segmentation.problem import Problem
 from spinseg.segmentation.result import LAST_LABELS, Segmentation
 from spinseg.segmentation.schedule import BURN_IN, ROUND_SWEEPS, Schedule, partitions_of_chains
-from spinseg.segmentation.verdict import headline, shortfalls, verdict_sentences
+from spinseg.segmentation.verdict import headline_of, shortfalls, unit_of, verdict_sentences
 
 MAX_SWEEPS = 5000  # of one run
 MAX_STORED_LABELS = 2**24  # sites x sweeps x chains of one run: 64 MB as int32
 MAX_ESTIMATED_CLUSTERS = 200  # of a draw, for estimates while the chains run: they would take many seconds else
 MAX_THINNED_DRAWS = 400  # of a chain, for diagnoses and maps on the page; exports use all draws
+MAX_PACKED_LABELS = 2**16  # `packed` has two bytes for each
 MAX_ESTIMATED_DRAWS = 100  # of a chain, for the partition that it alone gives
 
 
@@ -110,7 +112,7 @@ class ChainRun(NamedTuple):
         ]
         facts = {"scene": self.scene, "stage": self.stage, "note": self.note, "sweeps": self.n_sweeps}
         facts |= {"began": sum(n_sweeps for n_sweeps, _ in self.earlier), "most_sweeps": self.sampler.max_sweeps}
-        facts |= {"unit": "region" if self.problem.preset.connected else "cluster", "preset": self.problem.preset.name}
+        facts |= {"unit": unit_of(self.problem.preset.connected), "preset": self.problem.preset.name}
         return facts | {"n_details": self.problem.model.n_components, "chains": chains}
 
     def traces(self, first: int, end: int) -> dict[str, Any]:
@@ -138,8 +140,7 @@ class ChainRun(NamedTuple):
         few = thinned.thinned(MAX_ESTIMATED_DRAWS * draws.n_components)
         alone = partitions_of_chains(few, problem.model, preset, self.seed)
         found = diagnose(thinned, problem.model.graph, alone, area)
-        converged = {"regions_converged": found.partition_converged}
-        converged |= {"probabilities_converged": found.probabilities_converged}
+        converged = found.partition_converged, found.probabilities_converged
         unknown = preset.not_validated(problem.picture, problem.model.seeds is not None)
         taken_for = problem.provenance.get("taken_for")
         return {
@@ -147,7 +148,7 @@ class ChainRun(NamedTuple):
             "r_hat": {name: _json_number(row.r_hat) for name, row in found.table.items()},
             "converged": found.converged,
             "enough": is_enough(found) and draws.n_sweeps >= BURN_IN + ROUND_SWEEPS,  # no sooner than `segment`
-            "headline": headline({"settings": {"connected": preset.connected}, **converged})[1],
+            "headline": headline_of(*converged, preset.connected)[1],
             "shortfalls": shortfalls(found),
             # Without a schedule: the user decides when to stop.
             "verdict": in_user_words(
@@ -175,3 +176,30 @@ class ChainRun(NamedTuple):
 def _json_number(value: float | None) -> float | str | None:
     """A number as JSON can hold it."""
     return value if value is None or np.isfinite(value) else "inf"
+
+
+def match_labels(labels: NDArray[np.int32], *references: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Renumber clusters so that they keep the numbers, and hence the colors, of similar clusters in the references.
+
+    A cluster takes the number of a reference cluster if each shares more sites with the other than with any other
+    cluster. Earlier references take precedence. The remaining clusters get the lowest free numbers. An
+    optimal assignment would take time cubic in the number of clusters, of which there may be one for every site.
+    """
+    k = int(labels.max()) + 1
+    number = np.full(k, -1)
+    for reference in references:
+        old, new, shared, *_ = contingency_table(reference, labels)
+        order = np.argsort(shared, kind="stable")  # the last assignment wins: the largest overlap
+        best_of_new, best_of_old = np.zeros(k, np.int64), np.zeros(int(reference.max()) + 1, np.int64)
+        best_of_new[new[order]] = old[order]
+        best_of_old[old[order]] = new[order]
+        matched = (best_of_old[best_of_new] == np.arange(k)) & (number < 0) & ~np.isin(best_of_new, number)
+        number[matched] = best_of_new[matched]
+    free = np.setdiff1d(np.arange(2 * k), number)
+    number[number < 0] = free[: np.count_nonzero(number < 0)]
+    return number[labels].astype(np.int32)
+
+
+def packed(labels: NDArray) -> str:
+    """Labels below MAX_PACKED_LABELS as base64 of little-endian 16-bit integers."""
+    return b64encode(labels.astype("<u2").tobytes()).decode()

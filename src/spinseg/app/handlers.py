@@ -157,10 +157,7 @@ class Handlers:
         return Response(file.getvalue(), media_type="image/png")
 
     async def result(self, request: Request, session: Session) -> dict[str, Any] | None:
-        """The segmentation so far, at the detail of the settings or at another one; null before the first sweep.
-
-        The page asks again and again, so that it is no error to ask too early.
-        """
+        """The segmentation so far, at the detail of the settings or at another one; null before the first sweep."""
         text, detail = request.query_params.get("detail"), None
         if text is not None:
             try:

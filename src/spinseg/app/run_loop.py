@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.app.chain_run import ChainRun
-from spinseg.app.rendering import match_labels
+from spinseg.app.chain_run import ChainRun, match_labels
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sampler import Sampler
 
@@ -34,8 +33,8 @@ class NotYet(Exception):
 class RunLoop:
     """Advances all chains of a run by the same number of sweeps in each round, every chain in its own thread.
 
-    Whatever reads or replaces the chains holds `lock`, and so waits for the end of a round. `changed` is set as soon as
-    there is a newer frame, and is another event then.
+    Whatever reads or replaces the chains holds `lock`. `changed` is set with each newer frame, and is another event
+    then.
     """
 
     def __init__(self) -> None:

@@ -58,8 +58,7 @@ def error_response(status: int, sentence: str) -> JSONResponse:
 class Guard:
     """Passes requests on that name this server as their host and were not sent by another site.
 
-    The host protects against names that an attacker lets point to 127.0.0.1 (DNS rebinding); browsers send the origin
-    with requests from other sites.
+    The host protects against DNS rebinding, and browsers send the origin with requests from other sites.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -15,21 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import InvalidInput
-from spinseg.app.chain_run import MAX_THINNED_DRAWS, ChainRun
+from spinseg.app.chain_run import MAX_PACKED_LABELS, MAX_THINNED_DRAWS, ChainRun, match_labels, packed
 from spinseg.app.controls import RESTARTING, UserSettings, controls
-from spinseg.app.rendering import (
-    MAX_PACKED_LABELS,
-    displayed_boundaries,
-    displayed_image,
-    displayed_sites,
-    match_labels,
-    packed,
-)
 from spinseg.app.run_loop import MAX_RUNNING_CHAINS, NotYet, RunLoop
 from spinseg.app.words import Refused, in_user_words
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture, as_picture
 from spinseg.image.seeds import SeedPoints
+from spinseg.image.working import reduce_blocks, working_copy
 from spinseg.partition.pairs import co_clustering
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.starts import with_seeds
@@ -37,10 +30,11 @@ from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.problem import Problem, prepare
 from spinseg.segmentation.report.pictures import draw_words, spread_draws
 from spinseg.segmentation.result import Segmentation
-from spinseg.segmentation.verdict import one_region_warning
+from spinseg.segmentation.verdict import one_region_warning, unit_of
 
 MAX_SESSIONS, MAX_TOTAL_PIXELS = 40, 150_000_000
 STOP_SECONDS, CLOSE_SECONDS = 2.0, 30.0  # after the last listener left: the chains stop, the session is closed
+MAX_DISPLAYED_PIXELS = 300_000
 N_CONDITIONED = 2  # draws of each chain and level of detail that scribbles are applied to at once
 FULL = "{running} chains are running already, and at most {most} may run at a time: pause or close another image first."
 FORBIDDEN = "This prior forbids the segmentations that the chains had reached, so the chains were restarted."
@@ -229,7 +223,7 @@ class Session:
     async def answers(self) -> list[dict[str, Any]]:
         """Single draws: the words below each, how many regions it has, and the labels of its sites."""
         run, draws = await self.loop.draws()
-        unit, reference = "region" if run.problem.preset.connected else "cluster", self.loop.labels[:1]
+        unit, reference = unit_of(run.problem.preset.connected), self.loop.labels[:1]
         shown = [(draw_words(draws, place, unit), draws.labels[place]) for place in spread_draws(draws)]
         return [
             {"words": words, "n_regions": int(labels.max()) + 1, "labels": packed(match_labels(labels, *reference))}
@@ -312,12 +306,29 @@ class Sessions:
             self.compiled.set()
 
 
+def displayed_image(picture: Picture) -> NDArray[np.uint8]:
+    """The image as the page displays it, (rows, columns, 3), reduced if it has more than MAX_DISPLAYED_PIXELS."""
+    return working_copy(picture, None, MAX_DISPLAYED_PIXELS).picture.rgb
+
+
+def displayed_sites(sites: NDArray[np.int32], shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """The site of each displayed pixel, where the displayed image has this shape."""
+    step = -(-sites.shape[0] // shape[0])
+    return np.ascontiguousarray(sites[::step, ::step])
+
+
+def displayed_boundaries(probability: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Boundary probabilities of the displayed pixels, scaled to 0..255; block maxima, so that thin lines are kept."""
+    image, step = np.rint(255 * probability).astype(np.uint8), -(-probability.shape[0] // shape[0])
+    return reduce_blocks(image, step, image.ndim, np.maximum, np.uint8)
+
+
 def _described(
     partition: NDArray[np.int32], problem: Problem, draws: Chains, *reference: NDArray[np.int32]
 ) -> dict[str, Any]:
     """A result as the web app shows it, with clusters numbered as in the reference."""
     preset = problem.preset
-    unit = "region" if getattr(preset, "regions", preset.connected) else "cluster"
+    unit = unit_of(getattr(preset, "regions", preset.connected))
     facts: dict[str, Any] = {"n_regions": int(partition.max()) + 1, "unit": unit}
     facts |= {"sweeps": draws.n_sweeps, "detail": getattr(preset, "detail", None), "estimate": preset.estimate}
     return facts | {"warning": None, "labels": packed(match_labels(partition, *reference))}

@@ -36,8 +36,7 @@ from spinseg.segmentation.batch import Outcome, listed, segment_files
 from spinseg.segmentation.files import OPTIONAL_FILES
 from spinseg.segmentation.presets.option import prior_from_text
 from spinseg.segmentation.presets.preset import DEFAULT, Preset, chosen_preset
-from spinseg.segmentation.report.index import NAME as INDEX
-from spinseg.segmentation.report.index import write_index
+from spinseg.segmentation.report.page import INDEX, write_index
 from spinseg.segmentation.verdict import headline, kind_note
 
 MAX_VERDICTS = 3  # images that each get a sentence on how far to trust them

@@ -82,10 +82,7 @@ class Clustering:
 
 
 class ClusterPrice(PartitionPrior):
-    """Each cluster costs `price` nats, whatever its size: log_v[k] = -k price, log_w = 0.
-
-    It is `TemperedProcess(exp(-price), power=0)`, also where that number would be too small for a computer.
-    """
+    """Each cluster costs `price` nats, whatever its size: `TemperedProcess(exp(-price), power=0)`, for any price."""
 
     def __init__(self, price: float, *, min_size: int = 1, max_size: int | None = None) -> None:
         super().__init__(min_size=min_size, max_size=max_size)
@@ -115,13 +112,12 @@ def clustering_model(
 ) -> Model:
     """The posterior over clusters of the rows of a table; couplings are `beta` times the weights of the graph.
 
-    The default of `beta` is strong enough for neighbors to share a cluster if the features do not say otherwise. With
-    such couplings a Dirichlet process would put all into one cluster: it favors unequal sizes by as many nats as make
-    up for independent labels of the sites. It is the default prior only where there are no neighbors.
+    With couplings of the default `beta` a Dirichlet process would put all into one cluster: it favors unequal sizes by
+    as many nats as make up for independent labels. It is the default prior only where there are no neighbors.
 
     Else each cluster costs log n_sites, and a share `min_evidence` of what clusters explain: how much more probable
     than one cluster the better start is, in nats, at log n_sites a cluster. Features vary within clusters in ways that
-    no likelihood knows, which the evidence for the clusters grows with; a price that does not would pay for each.
+    no likelihood knows, and the evidence for such clusters grows with them.
     """
     min_evidence = check_real("min_evidence", min_evidence, at_least=0)
     if not callable(likelihood):
@@ -211,8 +207,7 @@ def find_clusters(
 
     Chains start in turn from two partitions: under couplings as strong as these, few find out of one cluster. Those
     that stay far below the best one are stuck, and do not count for the labels, which have at most as many clusters as
-    a draw: a single site between two clusters is none of its own. It warns, as scikit-learn does, if the chains have
-    not converged.
+    a draw. It warns, as scikit-learn does, if the chains have not converged.
     """
     sweeps, chains = check_int("sweeps", sweeps, at_least=1), check_int("chains", chains, at_least=1)
     burn_in, starts = sweeps // 2, starting_partitions(model, np.random.default_rng(seed))

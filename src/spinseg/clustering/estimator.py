@@ -2,19 +2,17 @@
 
 from typing import Any, Self
 
-from spinseg._errors import InvalidInput, MissingExtra
+from spinseg._errors import InvalidInput, needing
 from spinseg._run.progress import Report
 from spinseg._validation import counted, invalid
 from spinseg.clustering.clustering import MIN_EVIDENCE, LikelihoodOf, clustering_model, find_clusters
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.priors import PartitionPrior
 
-try:
+with needing("SpatialClustering needs scikit-learn of at least 1.6: pip install 'spinseg[sklearn]'"):
     from sklearn.base import BaseEstimator, ClusterMixin
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import validate_data
-except ImportError:
-    raise MissingExtra("SpatialClustering needs scikit-learn of at least 1.6: pip install 'spinseg[sklearn]'") from None
 
 
 class SpatialClustering(ClusterMixin, BaseEstimator):

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from spinseg._errors import MissingExtra
+from spinseg._errors import needing
 from spinseg._run.progress import Report
 from spinseg._run.provenance import Provenance
 from spinseg._validation import check_int, counted, invalid, seed_of
@@ -98,11 +98,9 @@ def cluster_anndata(
     >>> adata.obs["domain"].value_counts().tolist(), found.n_clusters
     ([9, 9], 2)
     """
-    try:
+    with needing("cluster_anndata needs anndata: pip install 'spinseg[anndata]'"):
         import anndata
         import pandas
-    except ImportError:
-        raise MissingExtra("cluster_anndata needs anndata: pip install 'spinseg[anndata]'") from None
     if not isinstance(adata, anndata.AnnData):
         invalid("adata", "be an AnnData", type(adata).__name__)
     if use_rep is None:

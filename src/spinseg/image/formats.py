@@ -4,7 +4,7 @@ import hashlib
 import os
 import stat
 from pathlib import PurePath
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from spinseg._errors import InvalidInput, reason
 from spinseg._run.atomic import FilePath, printable
 from spinseg._validation import invalid
-from spinseg.image.decoding import check_numbers, check_size, decoding
+from spinseg.image.decoders import (
+    check_numbers,
+    decode_by_pillow,
+    decode_nifti,
+    decode_npy,
+    decode_tiff,
+    decode_zarr,
+    decoding,
+    open_zarr,
+)
 from spinseg.image.layout import Reading
-from spinseg.image.raster import decode_by_pillow, decode_tiff
-from spinseg.image.volume_files import decode_nifti, decode_zarr, open_zarr
 
 _FORMATS = {  # by the first bytes of the content, since the name of a file may be wrong
     b"\x89PNG\r\n\x1a\n": "PNG",
@@ -40,10 +47,7 @@ RULE = f"be a {READABLE}, or a folder of Zarr"
 
 
 def decode(path: FilePath, max_pixels: int) -> tuple[NDArray[Any], Reading]:
-    """Return the array in an image file or a folder of Zarr, of at most `max_pixels` pixels, and how it is stored.
-
-    Its axes are in the order of the file, and the image is upright.
-    """
+    """Return the upright array in an image file or a folder of Zarr, of at most `max_pixels`, and how it is stored."""
     name = printable(path)
     try:
         if not os.path.isdir(path):
@@ -102,37 +106,20 @@ def _decode_file(name: str, path: FilePath, max_pixels: int) -> tuple[NDArray[An
             invalid(name, f"{RULE}; read it with bioio, and give the array", f"a {form} file")
         if not form or is_text:
             invalid(name, RULE, "text" if is_text else head[:16] or "an empty file")
-        decoders = {"TIFF": decode_tiff, "NIfTI": decode_nifti, "gzip": decode_nifti, "NPY": _decode_npy}
+        decoders = {"TIFF": decode_tiff, "NIfTI": decode_nifti, "gzip": decode_nifti, "NPY": decode_npy}
         return decoders.get(form, decode_by_pillow)(name, form, file, max_pixels)
-
-
-def _decode_npy(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
-    """Return the array in an NPY file; Python objects, which could run code, are not loaded."""
-    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    with decoding(name, form):
-        shape = headers[np.lib.format.read_magic(file)](file)[0]
-        file.seek(0)
-    if len(shape) not in (2, 3, 4):
-        invalid(name, "hold one image or volume, with or without channels", shape)
-    check_size(name, shape, max_pixels)
-    with decoding(name, form):
-        return np.load(file, allow_pickle=False), Reading(form)
 
 
 def content_hash(path: FilePath) -> str | None:
     """Return the SHA-256 of an image file, or of the files of the array that is read from a Zarr folder.
 
-    Other files in a Zarr folder, such as coarser levels, do not count. None for what cannot be read: the decoder says
-    why.
+    None for what cannot be read: the decoder says why.
     """
     return _digest(path, of_content=True)
 
 
 def file_state(path: FilePath) -> str | None:
-    """Return a digest of the sizes, dates and inodes of the same files; none of them is opened.
-
-    While it is the same, so is the content. It may change without the content, as when files are copied.
-    """
+    """Return a digest of the sizes, dates and inodes of the same files: while it is the same, so is the content."""
     return _digest(path, of_content=False)
 
 

@@ -171,9 +171,8 @@ def leave_out_missing(
 def conventional_nodata(channels: NDArray, inside: Mask | None) -> float | None:
     """Return the value that marks pixels without data in an image, if there is one that stands out; else None.
 
-    It is the smallest or the largest number of an image of floating or signed numbers, one of CONVENTIONAL, larger in
-    size than all other numbers, and at least as far from them as they lie apart. Unsigned numbers are never judged: a
-    pixel of 0 or of 65535 is black or white.
+    It is the smallest or the largest number, one of CONVENTIONAL, larger in size than all others, and at least as far
+    from them as they lie apart. Unsigned numbers are never judged: a pixel of 0 or of 65535 is black or white.
     """
     if channels.dtype.kind not in "if":
         return None

@@ -65,8 +65,7 @@ def _following(
 ) -> tuple[list[int], NDArray[np.bool_]]:
     """Return the side of the same piece that follows each one, and whether a ring turns where each one starts.
 
-    Where a piece touches itself in a corner, two sides start there. The one that is followed turns to the left: it
-    stays with the pixel outside, so that a ring never comes back to a corner.
+    Where a piece touches itself in a corner, a ring turns to the left, so that it never comes back to a corner.
     """
     key = 4 * start + direction
     stop = start + np.array([1, width, -1, -width])[direction]

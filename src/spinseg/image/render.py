@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._validation import integer_array, invalid
 from spinseg.graph.adjacency import boundary_pairs, checked_sites, edge_index
 from spinseg.image.features import site_means
-from spinseg.image.layout import ChannelAxis, Ints
+from spinseg.image.layout import ChannelAxis, Ints, Mask
 from spinseg.image.picture import MAX_CODE, Picture, as_picture, cielab
 from spinseg.partition.numbering import in_order
 
@@ -46,9 +46,12 @@ def overlay(
     (4, 6, 3)
     """
     picture, array = _check_pair(image, labels, channel_axis, start_label)
-    faded = picture.rgb.copy()
-    faded[array < 0] = faded[array < 0] // 3 + 170
-    return outlined(faded, array)
+    return outlined(faded(picture.rgb, array < 0), array)
+
+
+def faded(rgb: NDArray[np.uint8], outside: Mask) -> NDArray[np.uint8]:
+    """Return an image that is pale outside."""
+    return np.where(outside[..., None], rgb // 3 + np.uint8(170), rgb)
 
 
 def outlines(labels: ArrayLike) -> NDArray[np.uint8]:

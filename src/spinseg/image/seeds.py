@@ -139,10 +139,7 @@ def seeds_of_sites(sites: Ints, seeds: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def with_own_seeds(sites: Ints, site_seeds: NDArray[np.int64], seeds: NDArray[np.int64]) -> Ints:
-    """Return sites in which every pixel with a seed lies in a site of this seed.
-
-    A block of a reduced image may have pixels of several seeds. They go to the nearest site of their seed.
-    """
+    """Return sites in which every pixel with a seed lies in the nearest site of this seed, as after a reduction."""
     present = np.append(site_seeds, 0)[sites]
     wrong = (seeds > 0) & (present != seeds)
     if not wrong.any():

@@ -49,9 +49,8 @@ def working_copy(
 ) -> WorkingCopy:
     """Return the image to analyze, of at most `max_pixels` pixels.
 
-    Outside the mask every pixel gets the color of the nearest one inside, so that it adds no edges. Each pixel of a
-    reduced image is the mean of a block of `step` pixels along each axis, and is inside as `reduce_mask` has it; pixels
-    that are `held` are.
+    Outside the mask every pixel gets the color of the nearest one inside, so that it adds no edges. A pixel of a
+    reduced image is the mean of a block, and is inside as `reduce_mask` has it; pixels that are `held` are.
     """
     codes, reduced_inside, keeps_parts = picture.codes, inside, False
     if inside is not None:
@@ -72,16 +71,16 @@ def block_means(codes: NDArray[np.uint16], step: int) -> NDArray[np.uint16]:
     shape = codes.shape[:-1]
     lengths = [np.diff(np.append(np.arange(0, length, step), length)) for length in shape]
     sizes = np.prod(np.meshgrid(*lengths, indexing="ij"), axis=0).astype(np.float32)
-    means = _reduce_blocks(codes, step, len(shape), np.add, np.uint64) / sizes[..., None]
+    means = reduce_blocks(codes, step, len(shape), np.add, np.uint64) / sizes[..., None]
     return np.rint(means).astype(np.uint16)
 
 
 def any_in_blocks(marked: Mask, step: int) -> Mask:
     """Return which blocks of `step` pixels along each axis have a marked pixel."""
-    return _reduce_blocks(marked, step, marked.ndim, np.logical_or, np.bool_)
+    return reduce_blocks(marked, step, marked.ndim, np.logical_or, np.bool_)
 
 
-def _reduce_blocks(
+def reduce_blocks(
     values: NDArray[Any], step: int, n_axes: int, ufunc: np.ufunc, dtype: type[np.generic]
 ) -> NDArray[Any]:
     """Reduce each block of `step` along the first axes by `ufunc`; the last blocks may be smaller."""

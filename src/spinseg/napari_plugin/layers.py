@@ -61,8 +61,7 @@ class LayerImage(NamedTuple):
 def image_of(layers: Sequence[LayerData], channel_axis: ChannelAxis = "auto") -> LayerImage:
     """Return the image that layers hold together: several of one shape are its channels.
 
-    With "auto" the axis of channels is the one that napari shows as color or that is labeled so, and otherwise the rule
-    of `as_picture` decides; of four axes the last must then be short.
+    "auto" asks napari for the axis of channels, shown as color or labeled so, and then the rule of `as_picture`.
     """
     if not layers:
         invalid("the selected layer", "be an image", "no layer")
@@ -116,10 +115,7 @@ def boundary_layer(probability: Any, name: str, **more: Any) -> LayerData:
 
 
 def region_features(rows: Sequence[dict[str, Any]], start_label: int = 1) -> dict[str, list[Any]]:
-    """The features of a labels layer, from the rows of regions; none where a label has several regions.
-
-    The rows count labels from `start_label`, and the layer from 1.
-    """
+    """The features of a labels layer, from the rows of regions; none where a label has several regions."""
     if any(row["label"] != row["region"] for row in rows):
         return {}
     index = [row["label"] + 1 - start_label for row in rows]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from spinseg._errors import MissingExtra
+from spinseg._errors import needing
 from spinseg._validation import invalid
 from spinseg.image.io import read_image
 from spinseg.napari_plugin.layers import LayerData, boundary_layer, labels_layer, region_features
@@ -50,10 +50,8 @@ def read_results(path: str) -> list[LayerData]:
 
 def _large_layers(folder: Path, summary: dict[str, Any]) -> list[LayerData]:
     """What `segment_large` wrote, as Dask arrays: napari reads the parts that it shows."""
-    try:
+    with needing("labels of images larger than memory need Zarr: pip install 'spinseg[zarr]'"):
         labels, boundaries = (open_labels(folder / f"{name}.zarr") for name in ("labels", "boundary_probability"))
-    except ImportError:
-        raise MissingExtra("labels of images larger than memory need Zarr: pip install 'spinseg[zarr]'") from None
     return [
         labels_layer(labels, f"{folder.name} labels", metadata={"spinseg": summary}),
         boundary_layer(boundaries, f"{folder.name} boundaries", contrast_limits=(0, 255)),

@@ -21,7 +21,7 @@ from spinseg.partition.numbering import label_image, largest_first
 from spinseg.segmentation.report.pictures import N_SHOWN, spread_draws
 from spinseg.segmentation.result import Segmentation, SegmentationInterrupted
 from spinseg.segmentation.segment import segment
-from spinseg.segmentation.verdict import units
+from spinseg.segmentation.verdict import unit_of
 
 DETAILS = tuple(step / 20 for step in range(21))  # that the panel offers
 MAX_STACKED = 2**28  # pixels of all draws together
@@ -113,7 +113,7 @@ class LayerResult:
 
     def in_words(self, detail: float) -> str:
         """How many regions there are at a detail, and how far to trust those of the segmentation."""
-        found, noun = self.segmentation, units(self.segmentation.preset.connected)[:-1]
+        found, noun = self.segmentation, unit_of(self.segmentation.preset.connected)
         number = counted(int(self.views[detail][0].max()) + 1, noun)
         if detail != next(iter(self.views)):
             return f"{number} at detail {detail:g}, from the same draws."

@@ -89,9 +89,8 @@ def segment_file(
 ) -> Outcome:
     """Segment one image and save it in a folder, after an interruption with the sweeps that are finished.
 
-    `also` names files of `OPTIONAL_FILES` that are saved, too. `title` is what a progress bar says, by default the name
-    of the file. Paths, also those of a mask and of seeds among the keywords, are relative to the folder `base`; the
-    result has them as given.
+    `also` names files of `OPTIONAL_FILES`, and `title` is what a progress bar says. Paths, also those of a mask and of
+    seeds among the keywords, are relative to the folder `base`; the result has them as given.
     """
     start, interrupts = time.perf_counter(), list[int]()
     path = os.path.join(base, folder)
@@ -135,13 +134,12 @@ def segment_files(
 
     Images are segmented with these keywords of `segment`, where mask and seeds are paths: one after the other, `jobs`
     at a time in processes of their own, or by the Dask scheduler at the address `dask`, whose workers see the same
-    files under the same paths. After Ctrl-C the images that processes are working on are saved with their finished
-    sweeps and yielded, too, and then KeyboardInterrupt is raised.
+    files under the same paths. After Ctrl-C the images in work are saved with their finished sweeps and yielded, and
+    then KeyboardInterrupt is raised.
 
-    With `resume`, a finished result of the same image, settings, seed and version is left as it is, and one that was
-    interrupted, or lacks a file, is made again. Image, mask and seeds are the same if their files have the same paths
-    and the same content. A result of another run is an error, unless `overwrite` is given, too, which replaces all
-    results that exist. `also` names files of `OPTIONAL_FILES` that are saved, too.
+    With `resume`, a finished result of the same files, settings, seed and version is left as it is, and one that was
+    interrupted, or lacks a file, is made again. A result of another run is an error, unless `overwrite` is given, too.
+    `also` names files of `OPTIONAL_FILES` that are saved, too.
     """
     jobs = check_jobs(jobs, dask, default=1)
     expected = expected_result(keywords)
@@ -162,13 +160,13 @@ def segment_files(
         how |= {"base": os.getcwd(), "overwrite": True}
     indices, todo = list(tasks), list(tasks.values())
     countdown = Countdown(len(todo))
-    work = partial(_segment_task, how, countdown if serial else None)
+    work = partial(_segment_task, how, countdown)
     results = run_tasks(work, todo, jobs=jobs, dask=dask, in_process=serial)
     for n_done, (number, outcome) in enumerate(results, start=1):
         if isinstance(outcome, TaskFailure):
             outcome = Outcome.failed(*todo[number], outcome)
+        countdown.n_done = n_done
         if progress and not (serial and sys.stderr.isatty()) and len(todo) > 1:
-            countdown.n_done = n_done
             print(f"{countdown.title(n_done)}{printable(outcome.source)}", file=sys.stderr, flush=True)
         yield indices[number], outcome
         if serial and outcome.interrupted:
@@ -176,15 +174,11 @@ def segment_files(
 
 
 def _segment_task(
-    how: dict[str, Any], countdown: "Countdown | None", task: tuple[str, str], check_interrupt: CheckInterrupt
+    how: dict[str, Any], countdown: "Countdown", task: tuple[str, str], check_interrupt: CheckInterrupt
 ) -> Outcome:
-    """Segment one image, with the progress of this process or in another process."""
-    if countdown is None:
-        return segment_file(*task, **{"progress": check_interrupt} | how)
+    """Segment one image, with a bar in this process, and in another one without."""
     title = countdown.title(countdown.n_done + 1) + printable(Path(task[0]).name)
-    outcome = segment_file(*task, **{"progress": check_interrupt} | how, title=title)
-    countdown.n_done += 1
-    return outcome
+    return segment_file(*task, **{"progress": check_interrupt} | how, title=title)
 
 
 class Countdown:
@@ -222,10 +216,7 @@ def _outcome_before(
 
 
 def compile_sampler(progress: bool) -> None:
-    """Compile the sampler, unless it is compiled already, so that not every process does so for itself.
-
-    The greedy start comes second, because only sampling reports that it compiles.
-    """
+    """Compile the sampler, unless it is compiled already, so that not every process does so for itself."""
     tiny = Model(SiteGraph(2, [[0, 1]]), Flat(), DirichletProcess(1.0))
     notice = compiling_notice() if progress else False
     for init in ("one", "greedy"):

@@ -13,7 +13,7 @@ from spinseg.image.picture import Picture
 from spinseg.image.render import graded_boundaries, outlined
 from spinseg.sampler.plots import new_axes
 from spinseg.segmentation.report.pictures import COLORED_LINES, data_url, downsample, downsample_labels, reduced
-from spinseg.segmentation.verdict import units
+from spinseg.segmentation.verdict import unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,10 +34,9 @@ def _contents(found: "Segmentation") -> str:
     """What a segmentation is, in one line, whatever the name of its file."""
     name = f" of {printable(Path(found.source).name)}" if found.source else ""
     size = " x ".join(map(str, found.labels.shape))
-    kind = units(found.preset.connected)[:-1]
     detail = [] if found.detail is None else [f"detail {found.detail:g}"]
     how = ", ".join([found.preset.name, *detail, f"seed {found.seed}"])
-    return f"Segmentation{name}: {counted(found.n_clusters, kind)}, {size} pixels ({how})"
+    return f"Segmentation{name}: {counted(found.n_clusters, unit_of(found.preset.connected))}, {size} pixels ({how})"
 
 
 def _trust(found: "Segmentation") -> str:
@@ -49,7 +48,7 @@ def _trust(found: "Segmentation") -> str:
         return "too few chains or draws to assess convergence"
     converged = "converged" if found.converged else "not converged"
     if not found.converged and found.diagnostics.partition_converged:
-        converged = f"{units(found.preset.connected)} converged, probabilities not"
+        converged = f"{unit_of(found.preset.connected)}s converged, probabilities not"
     return f"{converged} (agreement {agreement:.2f}, standard error {error:.3f})"
 
 
@@ -59,10 +58,9 @@ def _pictures(found: "Segmentation", max_side: int) -> list[tuple[str, Any]]:
     labels = found.labels[plane] - np.int32(found.start_label)
     rgb, step = reduced(Picture(found.picture.codes[plane]), labels, max_side)
     apart = downsample(found.boundary_probability[plane], step, np.max)
-    kind = units(found.preset.connected)
     title = "How probable each boundary is" if found.chains.labels.size else "No draws, and so no probabilities"
     return [
-        (f"Outlines of the {kind}", outlined(rgb, downsample_labels(labels, step))),
+        (f"Outlines of the {unit_of(found.preset.connected)}s", outlined(rgb, downsample_labels(labels, step))),
         (title, graded_boundaries(rgb, np.nan_to_num(apart))),
     ]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinseg._errors import MissingExtra
+from spinseg._errors import needing
 from spinseg._run.atomic import atomic_write, print_warning, printable
 from spinseg._validation import InvalidInput, check_choice, invalid
 from spinseg._version import VERSION
@@ -104,10 +104,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def check_inputs_kept(folder: str | os.PathLike[str], names: Sequence[str], inputs: Sequence[Any]) -> None:
-    """Refuse a folder where saving files of these names would change an image, a mask or seeds that were read.
-
-    Of the inputs, those count that are paths of something that is there.
-    """
+    """Refuse a folder where saving files of these names would change an image, a mask or seeds that were read."""
     for file in inputs:
         if not isinstance(file, str) or not os.path.exists(file):
             continue
@@ -260,10 +257,8 @@ def to_xarray(found: "Segmentation") -> Any:
 
     It has coordinates y and x, and z in a volume, in pixels; needs xarray (extra [diagnostics]).
     """
-    try:
+    with needing('to_xarray needs xarray: pip install "spinseg[diagnostics]"'):
         import xarray as xr
-    except ImportError:
-        raise MissingExtra('to_xarray needs xarray: pip install "spinseg[diagnostics]"') from None
     axes = ("z", "y", "x")[-found.labels.ndim :]
     chains, graph = found.chains, found.model.graph
     variables = {

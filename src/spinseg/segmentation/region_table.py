@@ -31,8 +31,7 @@ def region_table(
 ) -> list[dict[str, Any]]:
     """A row for each region, largest first, as `Segmentation.region_rows` describes them.
 
-    `regions` is the region of each site. The others have a row for each region: pixels, the mean index along each axis,
-    the first index along each axis and then the one after the last, and sRGB from 0 to 255.
+    `regions` is the region of each site; the others have a row for each region, and `colors` run from 0 to 255.
     """
     graph, start_label, n_pixels = found.graph, found.start_label, areas.sum()
     chains = getattr(found, "chains", None)  # no tile of a large image has draws of a whole region
@@ -69,10 +68,7 @@ def region_table(
 def boundary_table(
     graph: SiteGraph, of_chains: NDArray[np.floating], regions: NDArray[np.int32], start_label: int
 ) -> list[dict[str, Any]]:
-    """A row for each pair of touching regions, as `Segmentation.boundary_rows` describes them.
-
-    `of_chains` are as `separation_of_chains` gives them.
-    """
+    """A row for each pair of touching regions; `of_chains` is as `separation_of_chains` gives it."""
     pairs, across, pair = touching_regions(regions, graph.edges)
     lengths = np.bincount(pair, graph.length[across], len(pairs))
     weighted = (graph.length * of_chains)[..., across]

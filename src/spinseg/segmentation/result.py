@@ -1,4 +1,4 @@
-"""`Segmentation`, what `segment` returns."""
+"""`Segmentation`, what `segment` returns, and its `Hierarchy`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import center_of_mass, find_objects
 
-from spinseg._validation import check_int, invalid
+from spinseg._validation import check_int, check_real, invalid
 from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import merge_heights
 from spinseg.graph.site_graph import SiteGraph
@@ -18,6 +18,7 @@ from spinseg.image.features import site_means, site_sizes
 from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange
 from spinseg.image.light import Light
 from spinseg.image.picture import Picture
+from spinseg.image.render import paint_edges
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
 from spinseg.partition.numbering import label_image, largest_first
@@ -27,7 +28,6 @@ from spinseg.sampler.convergence import separation_of_chains
 from spinseg.sampler.diagnostics import Diagnostics, diagnose
 from spinseg.sampler.estimates import minimize_vi
 from spinseg.segmentation import display, files
-from spinseg.segmentation.hierarchy import Hierarchy
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.region_table import as_table, boundary_table, region_table
 from spinseg.segmentation.schedule import Schedule, partitions_of_chains
@@ -272,7 +272,7 @@ class Segmentation:
         return replace(self, preset=preset, partition=partition, labels=labels)
 
     @cached_property
-    def hierarchy(self) -> Hierarchy:
+    def hierarchy(self) -> "Hierarchy":
         """The boundaries with their probabilities as heights: nested regions, at any level from 0 to 1."""
         graph, cores = self.model.graph, None
         if not self.chains.labels.size:
@@ -358,6 +358,61 @@ class Segmentation:
         full = np.count_nonzero(self.labels >= self.start_label, axis=(1, 2))
         fullest = np.flatnonzero(full == full.max())
         return int(fullest[fullest.size // 2])
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """Nested regions: the boundaries that remain as a level rises from 0 to 1 are ever fewer, and ever more likely.
+
+    Attributes
+    ----------
+    sites : int32, the image's shape
+        The site of every pixel; -1 outside the mask.
+    graph : SiteGraph
+        Of the sites.
+    heights : (n_edges,) float64
+        The level above which the boundary between two touching sites is gone: the mean probability that the draws give
+        the boundary between the two regions which the sites lie in by then. It is infinite between regions of different
+        seeds, which stay apart.
+
+    Examples
+    --------
+    >>> import spinseg as ss
+    >>> seg = ss.segment([[0, 0, 255, 255]] * 4, rng=0)
+    >>> seg.hierarchy.labels(0.5).shape
+    (4, 4)
+    """
+
+    sites: NDArray[np.int32] = field(repr=False)
+    graph: SiteGraph = field(repr=False)
+    heights: NDArray[np.float64] = field(repr=False)
+    start_label: int = 1
+
+    def labels(self, level: float) -> NDArray[np.int32]:
+        """The regions between boundaries that are higher than a level, from `start_label` on, the largest first.
+
+        Outside the mask it is one less.
+
+        Raises
+        ------
+        InvalidInput
+            Where an interruption left no draws, and so no heights.
+        """
+        level = check_real("level", level, at_least=0, at_most=1)
+        if np.isnan(self.heights).any():
+            invalid("a hierarchy", "come from draws to have regions at a level", "none: sampling was interrupted")
+        regions = self.graph.components(self.heights <= level)
+        return label_image(largest_first(regions, site_sizes(self.sites)), self.sites, self.start_label)
+
+    @cached_property
+    def boundary(self) -> NDArray[np.float32]:
+        """The height of the boundary at every pixel, 0 where there is none: cut it at any level for closed outlines.
+
+        NaN without draws.
+        """
+        if np.isnan(self.heights).any():
+            return np.full(self.sites.shape, np.nan, np.float32)
+        return paint_edges(self.sites, self.graph.edges, np.minimum(self.heights, 1.0))
 
 
 class SegmentationInterrupted(KeyboardInterrupt):

@@ -101,10 +101,7 @@ def _provenance(result: dict[str, Any]) -> Provenance:
 
 
 def read_result(folder: str, overwrite: bool = False) -> dict[str, Any] | None:
-    """The content of the result.json in a folder; None where there is none, or a power cut damaged it.
-
-    One of something else is None, too, where it may be overwritten, and else raises an exception.
-    """
+    """The content of the result.json in a folder; None where it is missing, damaged, or may be overwritten."""
     try:
         content = Path(folder, "result.json").read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -120,10 +117,7 @@ def read_result(folder: str, overwrite: bool = False) -> dict[str, Any] | None:
 
 
 def check_folder(folder: str, overwrite: bool, also: Sequence[str]) -> bool:
-    """Whether files in a folder may be replaced; raise where it holds a result that must be kept.
-
-    An interrupted result may always be replaced.
-    """
+    """Whether files in a folder may be replaced, as of an interrupted result; raise where it must be kept."""
     overwrite = overwrite or (read_result(folder) or {}).get("interrupted") is True
     check_replaceable(Path(folder), (*FILES, *also), overwrite, "--overwrite")
     return overwrite

@@ -6,10 +6,9 @@ import numpy as np
 
 from spinseg._advice import Advice, Setting
 from spinseg.image.boundary.kinds import kind_of_image
-from spinseg.image.contrast import Contrast
+from spinseg.image.contrast import Contrast, split_gain
 from spinseg.image.layout import Ints, Reading
 from spinseg.image.picture import Picture
-from spinseg.image.splits import split_gain
 from spinseg.sampler.convergence import AGREEMENT_LIMIT, ERROR_LIMIT, R_HAT_LIMIT
 from spinseg.sampler.diagnostics import Diagnostics
 from spinseg.segmentation.presets.preset import Preset
@@ -33,18 +32,22 @@ OTHERWISE = Advice("; use ", Setting("preset", "photo"), " if it is a photograph
 UNKNOWN = "There are too few chains or draws to assess convergence."
 
 
-def units(connected: bool) -> str:
+def unit_of(connected: bool) -> str:
     """What the labels of a segmentation number."""
-    return "regions" if connected else "clusters"
+    return "region" if connected else "cluster"
 
 
 def headline(found: dict[str, Any]) -> tuple[bool | None, str]:
     """Whether all is well, and the verdict in a few words, from a summary of a segmentation."""
-    regions, probabilities = found.get("regions_converged"), found.get("probabilities_converged")
+    converged = found.get("regions_converged"), found.get("probabilities_converged")
+    return headline_of(*converged, found["settings"]["connected"])
+
+
+def headline_of(regions: bool | None, probabilities: bool | None, connected: bool) -> tuple[bool | None, str]:
+    """The headline where the regions, and their probabilities, have converged, have not, or None can tell."""
     if regions is None or probabilities is None:
         return None, UNKNOWN
-    words = HEADLINES[regions, probabilities].format(units=units(found["settings"]["connected"]))
-    return regions and probabilities, words
+    return regions and probabilities, HEADLINES[regions, probabilities].format(units=f"{unit_of(connected)}s")
 
 
 def kind_note(found: dict[str, Any]) -> Advice:
@@ -80,15 +83,15 @@ def verdict_sentences(
 ) -> Advice:
     """A warning, whether the regions and the probabilities have converged after this many sweeps, and caveats.
 
-    Without a schedule the sweeps were cut short. `taken_for` is the kind of image that the program took this for, and
-    `not_validated` is what `Preset.not_validated` returns.
+    Without a schedule the sweeps were cut short. `not_validated` is what `Preset.not_validated` returns.
     """
     sentences = [warning] if warning else []
     if diagnostics.agreement is None or diagnostics.standard_error is None or diagnostics.r_hat is None:
         sentences.append(diagnostics.verdict)
     else:
         automatic = schedule is not None and schedule.is_automatic
-        sentences += [_headline(diagnostics, preset), _numbers(diagnostics, sweeps, automatic)]
+        converged = diagnostics.partition_converged, diagnostics.probabilities_converged
+        sentences += [headline_of(*converged, preset.connected)[1], _numbers(diagnostics, sweeps, automatic)]
         if diagnostics.converged and isinstance(preset.init, str) and preset.init == "greedy":
             sentences.append(ONE_START)
     if taken_for:
@@ -100,17 +103,8 @@ def verdict_sentences(
     return Advice.joined(" ", sentences)
 
 
-def _headline(diagnostics: Diagnostics, preset: Preset) -> str:
-    """Whether the regions and the probabilities have converged, both of which are known."""
-    converged = bool(diagnostics.partition_converged), bool(diagnostics.probabilities_converged)
-    return HEADLINES[converged].format(units=units(preset.connected))
-
-
 def _numbers(diagnostics: Diagnostics, sweeps: int, automatic: bool) -> str:
-    """The numbers behind the headline, all of which are known, and what to do if they are not good enough.
-
-    `automatic` says that the program chose the number of sweeps, and ran as many as it ever does.
-    """
+    """The numbers behind the headline, and advice; `automatic`: the program chose the number of sweeps."""
     agreement, error, r_hat = diagnostics.agreement, diagnostics.standard_error, diagnostics.r_hat
     assert agreement is not None and error is not None and r_hat is not None
     if diagnostics.converged:
@@ -134,10 +128,7 @@ def _numbers(diagnostics: Diagnostics, sweeps: int, automatic: bool) -> str:
 
 
 def split_warning(picture: Picture, regions: Ints, preset: Preset) -> Advice | None:
-    """What to try if regions have parts that differ, from 1 on and the largest first; else None.
-
-    Their intensities alone would gain much from a split that the boundary evidence of the preset does not allow.
-    """
+    """What to try if the largest regions, the first numbers, have parts that differ; else None."""
     if not preset.connected or split_gain(picture, regions) <= SPLIT_LIMITS[kind_of_image(picture)]:
         return None
     seen = "Large regions have parts of clearly different intensity, between which the preset sees no boundary."

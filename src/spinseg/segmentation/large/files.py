@@ -12,17 +12,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from spinseg._errors import InvalidInput, MissingExtra
+from spinseg._errors import InvalidInput, needing
 from spinseg._run.atomic import FilePath, print_warning, printable, sync, sync_tree
 from spinseg._validation import invalid
-from spinseg.image.decoding import check_numbers, unprinted, upright
+from spinseg.image.decoders import (
+    check_metadata,
+    check_numbers,
+    has_opacity,
+    kind_of_samples,
+    open_zarr,
+    orientation,
+    stores_intensities,
+    unprinted,
+    upright,
+)
 from spinseg.image.formats import content_hash, decode, file_format, file_state
 from spinseg.image.intensity import conventional_nodata, infer_intensity_range, leave_out_missing
 from spinseg.image.io import MAX_PIXELS
 from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, ChannelKind, IntensityRange, Reading
 from spinseg.image.picture import Picture, as_picture
-from spinseg.image.raster import check_metadata, has_opacity, kind_of_samples, orientation, stores_intensities
-from spinseg.image.volume_files import open_zarr
 from spinseg.image.working import block_means
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
@@ -49,9 +57,8 @@ class OpenedPicture(NamedTuple):
     """An image on disk or in a Dask array.
 
     `array` is a Dask array of shape (rows, columns, channels), colors over white where the file has opacity. `reading`
-    says how it was made from the stored one, and has the range of intensities and the kind of channels of the whole
-    image once these are known. `parts` is a path, an axis and a kind of channels with which other processes can read
-    parts of it; None for a Dask array, and for a file that is decoded whole.
+    has the range of intensities and the kind of channels of the whole image once these are known. `parts` is what other
+    processes need to read parts of it; None for a Dask array, and for a file that is decoded whole.
     """
 
     array: Any
@@ -307,11 +314,7 @@ def write_chunk(array: Any, box: Box, values: Any) -> None:
 
 def _libraries() -> tuple[Any, Any]:
     """dask.array and zarr."""
-    try:
+    with needing("images larger than memory need Dask and Zarr: pip install 'spinseg[distributed,zarr]'"):
         import dask.array
         import zarr
-    except ImportError:
-        raise MissingExtra(
-            "images larger than memory need Dask and Zarr: pip install 'spinseg[distributed,zarr]'"
-        ) from None
     return dask.array, zarr

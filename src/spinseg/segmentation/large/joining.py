@@ -70,10 +70,7 @@ class LargeGraph(NamedTuple):
 
 
 def join_tiles(tiling: Tiling, read_tile: ReadTile, stored_sites: Any) -> LargeGraph:
-    """Join the sites of all tiles; no more than three tiles are in memory at a time.
-
-    `stored_sites` is the Zarr array of sites.zarr.
-    """
+    """Join the sites of all tiles; no more than three tiles are in memory at a time. `stored_sites` is sites.zarr."""
     tiles = list(tiling.tiles())
     columns: dict[str, list[NDArray[Any]]] = {name: [] for name in ("pixels", "sums", "boxes", "n_sweeps", "n_edges")}
     edges, lengths, apart, traces = [], [], [], []
@@ -146,15 +143,7 @@ def seam_edges(
 
 
 def most_shared(sites: NDArray[Any], others: NDArray[Any], wanted: NDArray[np.integer]) -> NDArray[np.int64]:
-    """For each of the `wanted` sites the other site with which it shares most pixels, the first of these.
-
-    Examples
-    --------
-    >>> most_shared(
-    ...     np.array([0, 0, 0, 1]), np.array([3, 4, 4, 4]), np.array([1, 0])
-    ... ).tolist()
-    [4, 4]
-    """
+    """For each of the `wanted` sites the other site with which it shares most pixels, the first of these."""
     shape = (max(int(sites.max()), int(wanted.max())) + 1, int(others.max()) + 1)
     shared = sparse.coo_array((np.ones(sites.size, np.int32), (sites, others)), shape).tocsr()
     return np.asarray(shared.argmax(axis=1)).ravel()[wanted]

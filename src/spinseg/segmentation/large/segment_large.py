@@ -169,8 +169,7 @@ def _open_run(
 ) -> Provenance:
     """Begin a run in a new folder, or continue the one of the same picture, settings, seed and version.
 
-    `opened` is `image`, a path or a Dask array. A folder that is refused stays as it is. The setting "used_range" has
-    the black and white levels, found once, so that they are the same for all tiles.
+    The setting "used_range" has the black and white levels, found once, so that they are the same for all tiles.
     """
     check_writable(folder)
     stored = _stored_provenance(folder)
@@ -241,10 +240,7 @@ def _make_tiles(
 def _make_tile(
     tile: Tile, _: CheckInterrupt, *, source: Parts, folder: Path, tiling: Tiling, posterior: Any, reading: Reading
 ) -> TaskFailure | None:
-    """Segment one tile and write it; an expected failure is returned, so that no cluster tries it again.
-
-    `posterior` are the last arguments of `segment_tile`.
-    """
+    """Segment one tile and write it; an expected failure is returned, so that no cluster tries it again."""
     try:
         picture = open_picture(*source)._replace(reading=reading).part(tile.window)
         sites, found = segment_tile(picture, tile, tiling, *posterior)

@@ -79,10 +79,7 @@ class Chart:
 
 
 def line_chart(series: NDArray, title: str, *, shaded: int = 0) -> str:
-    """A chart with a line for each row of `series`, (chain, sweep); the first `shaded` sweeps have a darker ground.
-
-    Integers get integer ticks.
-    """
+    """A chart with a line for each row of `series`, (chain, sweep); the first `shaded` sweeps have a darker ground."""
     n_lines, length = series.shape
     if length == 0:
         return _empty_chart(title, "no sweep was finished")

@@ -1,39 +1,35 @@
-"""The report as one HTML page: the segmentation, how certain it is, and how to repeat it."""
+"""Pages in HTML: the report of a segmentation, and that of a folder of results."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._run.atomic import atomic_write, printable
 from spinseg._validation import counted
 from spinseg.image.light import Light
 from spinseg.image.picture import Picture
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.report.charts import bar_chart, line_chart
 from spinseg.segmentation.report.pictures import draw_figures, has_kinds, light_figure, one_region_each, whole_figures
-from spinseg.segmentation.verdict import headline, kind_note, units
+from spinseg.segmentation.verdict import headline, kind_note, unit_of
 
+if TYPE_CHECKING:
+    from spinseg.segmentation.batch import Outcome
+
+_FOLDER = files("spinseg.segmentation.report")
 # The colors on light and on dark ground; the web app's style sheet has the same.
-THEME = """\
-:root {
-  --ground: #ffffff; --ink: #1c1c22; --quiet: #5c5c68; --rule: #dcdce4; --panel: #f5f5f8; --shade: #00000038;
-  --good: #1f8a4c; --poor: #cc7a00; --unknown: #848490; --accent: #2260bd; --warning: #9a5b00;
-  --c0: #2260bd; --c1: #f05000; --c2: #019d6f; --c3: #7c0980;
-  --c4: #8a5f03; --c5: #4697b1; --c6: #8c0a2c; --c7: #3b3639;
-}
-@media screen and (prefers-color-scheme: dark) {
-  :root {
-    --ground: #17171c; --ink: #ececf2; --quiet: #a9a9b8; --rule: #3a3a46; --panel: #212129; --shade: #ffffff40;
-    --good: #3fbf77; --poor: #f2a93b; --unknown: #8a8a98; --accent: #6db3ff; --warning: #f2a93b;
-    --c0: #3f9bff; --c1: #ff9a3c; --c2: #3fe0a4; --c3: #c24fba;
-    --c4: #f7f09a; --c5: #98e0f7; --c6: #f5305f; --c7: #957476;
-  }
-}"""
+THEME = _FOLDER.joinpath("theme.css").read_text(encoding="utf-8").rstrip()
+INDEX = "index.html"
+INDEX_MARK = '<meta name="generator" content="spinseg">'  # in the page of a folder
+MAX_HEAD = 2000  # characters in which it is
 MAX_ROWS = 40  # of a table
 SWATCH = '<span class="swatch" style="background:{0}"></span><span class="code">{0}</span>'  # a color, and its code
 NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
@@ -90,11 +86,10 @@ def report(
     With the `sites` of the image it has a few draws, and with `details`, the labels and the number of regions at each,
     their outlines. Uneven `light` that was removed is shown, too.
     """
-    template = Template(files("spinseg.segmentation.report").joinpath("page.html").read_text(encoding="utf-8"))
     settings, regions = found["settings"], found["regions"]
     shares = {int(k): share for k, share in found["n_clusters_posterior"].items()}
     shaded = min(chains.burn_in, chains.n_sweeps)
-    unit = "region" if settings["connected"] else "cluster"
+    unit = unit_of(settings["connected"])
     sweeps = "at every sweep" if chains.n_components == 1 else "at every sweep, its mean over the levels of detail"
     before_regions = ""
     if settings.get("regions") and not settings["connected"]:
@@ -103,7 +98,7 @@ def report(
     hidden = {"Label"} if one_region_each(regions) else set()
     hidden |= set() if has_kinds(regions) else {"Kind"}
     outlines, others = whole_figures(found, picture, labels, boundary_probability, chains, unit, details or {})
-    return template.substitute(
+    return _template("page.html").substitute(
         theme=THEME,
         title=escape(Path(found["source"]).name if found["source"] else "Segmentation"),
         facts=escape(_facts(found)),
@@ -126,6 +121,11 @@ def report(
         settings=_rows(settings),
         versions=_rows(found["versions"]),
     )
+
+
+def _template(name: str) -> Template:
+    """A file beside this one, in which names after $ stand for contents."""
+    return Template(_FOLDER.joinpath(name).read_text(encoding="utf-8"))
 
 
 def _result(found: dict[str, Any]) -> str:
@@ -188,7 +188,7 @@ def _notice(color: str, headline: str, more: str = "") -> str:
 def _numbers(found: dict[str, Any]) -> str:
     """Agreement, standard error, R-hat and the effective sample size, each with a sentence that says what it is."""
     levels = ", over all levels of detail together" if found["n_components"] > 1 else ""
-    words = {"units": units(found["settings"]["connected"]), "levels": levels}
+    words = {"units": f"{unit_of(found['settings']['connected'])}s", "levels": levels}
     rows = []
     for key, name, form, meaning in NUMBERS:
         if (value := found.get(key)) is not None:
@@ -255,4 +255,43 @@ def _rows(values: dict[str, Any]) -> str:
     return "\n".join(
         f"<tr><th>{escape(name)}</th><td>{escape('automatic' if value is None else str(value))}</td></tr>"
         for name, value in values.items()
+    )
+
+
+def write_index(folder: str | os.PathLike[str], outcomes: Sequence["Outcome"]) -> Path | None:
+    """Write the page of these results; None if there is a page of that name that spinseg did not write."""
+    path = Path(folder) / INDEX
+    if path.exists() and INDEX_MARK not in path.read_text(encoding="utf-8", errors="replace")[:MAX_HEAD]:
+        return None
+    done = [outcome for outcome in outcomes if outcome.summary]
+    n_converged = sum(outcome.summary["converged"] is True for outcome in done if outcome.summary)
+    made_by = ""
+    if done and (first := done[0].summary):  # a call has one version and one random seed
+        made_by = f" &middot; spinseg {first['versions']['spinseg']}, random seed {first['seed']}"
+    failed = [f"<p>{escape(printable(outcome.error))}</p>" for outcome in outcomes if outcome.error]
+    page = _template(INDEX).substitute(
+        theme=THEME,
+        made_by=made_by,
+        facts=f"{counted(len(done), 'image')}; the chains converged on {n_converged}.",
+        cards="".join(_card(path, outcome) for outcome in done),
+        failed="".join(["<h2>Not segmented</h2>\n", *failed] if failed else []),
+    )
+    atomic_write(path, lambda file: file.write(page.encode()))
+    return path
+
+
+def _card(page: Path, outcome: "Outcome") -> str:
+    found = outcome.summary or {}
+    place = quote(os.path.relpath(outcome.folder, page.parent).replace(os.sep, "/"))
+    name = escape(printable(Path(outcome.source).name))
+    counts = [counted(found["n_regions"], "region")]
+    if not found["settings"]["connected"]:
+        counts.insert(0, counted(found["n_clusters"], "cluster"))
+    good, words = headline(found)
+    warning, _, _ = (found.get("warning") or "").partition(". ")  # the report says what to try
+    return (
+        f'<li><a href="{place}/report.html"><img src="{place}/overlay.png" alt="" loading="lazy"><b>{name}</b></a>'
+        f"<div><p>{' in '.join(counts)}</p><p{'' if good else ' class=poor'}>{escape(words)}</p>"
+        f"{f'<p class=poor>{escape(warning)}.</p>' if warning else ''}"
+        f"{f'<p>{escape(note)}</p>' if (note := kind_note(found).partition(';')[0]) else ''}</div></li>\n"
     )

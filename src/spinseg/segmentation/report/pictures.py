@@ -13,7 +13,7 @@ from scipy import ndimage
 from spinseg._validation import counted
 from spinseg.image.light import Light
 from spinseg.image.picture import Picture
-from spinseg.image.render import OUTLINE_COLORS, graded_boundaries, label_colors, mean_colors, outlined, outlines
+from spinseg.image.render import OUTLINE_COLORS, faded, graded_boundaries, label_colors, mean_colors, outlined, outlines
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.presets.photo import details_of
 
@@ -42,10 +42,8 @@ CHOSEN = ' <span class="mark">chosen</span>'
 def reduced(picture: Picture, labels: NDArray[np.int32], max_side: int = MAX_SIDE) -> tuple[NDArray[np.uint8], int]:
     """An image no larger than `max_side`, faded where labels are -1, and the side of the squares that are a pixel."""
     step = -(-max(labels.shape) // max_side)
-    rgb = Picture(downsample(picture.codes, step, np.mean).round().astype(np.uint16)).rgb.copy()
-    outside = downsample_labels(labels, step) < 0
-    rgb[outside] = rgb[outside] // 3 + 170
-    return rgb, step
+    rgb = Picture(downsample(picture.codes, step, np.mean).round().astype(np.uint16)).rgb
+    return faded(rgb, downsample_labels(labels, step) < 0), step
 
 
 def whole_figures(

@@ -1,21 +1,28 @@
-"""Images of one plane or of pages: PNG, JPEG, GIF, WebP, BMP and JPEG 2000 by Pillow, and TIFF by tifffile.
+"""Decoders of image files, by libraries that are imported when the first such file is read.
 
-Pillow and tifffile come with scikit-image, and are imported when the first file is read.
+Pillow decodes PNG, JPEG, GIF, WebP, BMP and JPEG 2000, and tifffile TIFF: both come with scikit-image. NumPy reads NPY.
+NIfTI, by nibabel, and folders of Zarr, with or without the metadata of OME-NGFF, need an extra.
 """
 
+import gzip
+import io
+import logging
 import lzma
 import math
 import struct
+import threading
 import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._errors import InvalidInput, MissingExtra, needing
 from spinseg._validation import invalid
-from spinseg.image.decoding import ORIENTATION_TAG, check_size, decoding, unprinted, upright
-from spinseg.image.layout import CHANNEL_NAMES, Georeference, Reading
+from spinseg.image.layout import CHANNEL_NAMES, EMPTY, Georeference, Reading, count_pixels
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -31,13 +38,71 @@ _SCALE, _TIEPOINTS, _TRANSFORMATION, _DIRECTORY, _DOUBLES, _TEXTS = 33550, 33922
 _MODEL, _RASTER, _GEOGRAPHIC, _PROJECTED = 1024, 1025, 2048, 3072
 _IS_PROJECTED, _IS_POINT, _USER_DEFINED = 1, 2, 32767
 _DECOMPRESSORS: dict[int, Any] = {8: zlib.decompressobj, 32946: zlib.decompressobj, 34925: lzma.LZMADecompressor}
+_ORIENTATION_TAG = 274  # of EXIF and TIFF
+# Orientation: whether rows and columns are exchanged, then whether rows, and columns, are reversed.
+_ORIENTATIONS = {2: (0, 0, 1), 3: (0, 1, 1), 4: (0, 1, 0), 5: (1, 0, 0), 6: (1, 0, 1), 7: (1, 1, 1), 8: (1, 1, 0)}
+# Of NIfTI; labels fit the arrays of nibabel, which have their axes in this order.
+_AXES = "XYZTC"  # the fifth holds the components of a vector
+_HEADER_BYTES = 540  # of NIfTI 2, the longer one
+_MAX_OFFSET = 2**24  # bytes of header and extensions
+
+_LETTERS = dict.fromkeys(("c", "ch", "channel", "channels", "band", "bands"), "C")  # by the name of an axis
+_LETTERS |= {"t": "T", "time": "T", "z": "Z", "y": "Y", "x": "X"}
+
+
+@contextmanager
+def decoding(name: str, form: str) -> Iterator[None]:
+    """Turn any exception of a decoder into InvalidInput: for a damaged file it may be of nearly any type."""
+    try:
+        yield
+    except (InvalidInput, MissingExtra):
+        raise
+    except Exception as error:
+        invalid(name, f"be a whole {form} file", str(error) or type(error).__name__)
+
+
+@contextmanager
+def unprinted(logger: str) -> Iterator[list[str]]:
+    """Collect the warnings that a library logs in this thread, instead of printing them beside our errors."""
+    log, thread, messages = logging.getLogger(logger), threading.get_ident(), []
+
+    def is_of_another_thread(record: logging.LogRecord) -> bool:
+        if record.thread == thread and record.levelno >= logging.WARNING:
+            messages.append(record.getMessage())
+        return record.thread != thread
+
+    log.addFilter(is_of_another_thread)
+    try:
+        yield messages
+    finally:
+        log.removeFilter(is_of_another_thread)
+
+
+def check_size(name: str, shape: tuple[int, ...], max_pixels: int, axes: str = "") -> None:
+    """Raise InvalidInput for too many pixels before memory is allocated: a few bytes of a header may claim any size."""
+    if any(length < 1 for length in shape):
+        invalid(name, "hold at least one pixel", shape)
+    if count_pixels(shape, axes) > max_pixels:
+        invalid(name, f"have at most {max_pixels} pixels", shape)
+
+
+def check_numbers(name: str, dtype: np.dtype[Any]) -> None:
+    """Raise InvalidInput for an array of something else than numbers."""
+    if dtype.kind not in "biuf":
+        invalid(name, "hold numbers", dtype.name)
+
+
+def upright(array: NDArray[Any], orientation: int, rows: int) -> NDArray[Any]:
+    """Return the array turned as its orientation tag says; `rows` is the axis of rows, and columns follow it."""
+    transposed, flip_rows, flip_columns = _ORIENTATIONS.get(orientation, (0, 0, 0))
+    array = array.swapaxes(rows, rows + 1) if transposed else array
+    return np.flip(array, (rows,) * flip_rows + (rows + 1,) * flip_columns)
 
 
 def decode_by_pillow(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
     """Return the first frame of an image that Pillow decodes, and how it is stored.
 
-    The classes of formats are called by name: Image.open does the same, but warns of sizes that are allowed here, and
-    supports formats that start other programs.
+    Image.open would warn of sizes that are allowed here, and supports formats that start other programs.
     """
     from PIL import Image
 
@@ -83,7 +148,7 @@ def _exif_orientation(exif: bytes) -> int:
         (n_entries,) = struct.unpack_from(order + "H", data, start)
         for entry in range(start + 2, start + 2 + 12 * n_entries, 12):
             tag, value = struct.unpack_from(order + "H6xH", data, entry)
-            if tag == ORIENTATION_TAG:
+            if tag == _ORIENTATION_TAG:
                 return value
     except struct.error:  # truncated
         pass
@@ -162,14 +227,11 @@ def kind_of_samples(page: Any, axes: str) -> Literal["color", "measured"] | None
 
 def orientation(page: Any) -> int:
     """Return the orientation of a page, 1 if it is upright."""
-    return int(page.tags.valueof(ORIENTATION_TAG, 1))
+    return int(page.tags.valueof(_ORIENTATION_TAG, 1))
 
 
 def stores_intensities(page: Any) -> bool:
-    """Return whether tifffile returns intensities for a page, and not codes of colors or an error.
-
-    It leaves palettes and other codes of colors as they are, but for JPEG, and needs imagecodecs for many compressions.
-    """
+    """Return whether tifffile returns intensities for a page, and not codes of colors, or an error."""
     import tifffile
 
     try:
@@ -216,3 +278,100 @@ def _check_decompressed_sizes(file: BinaryIO, series: Any) -> None:
             content = _DECOMPRESSORS[key.compression]().decompress(file.read(count), max_bytes + 1)
             if len(content) > max_bytes:
                 raise ValueError("strips that unpack to more than their pixels")
+
+
+def decode_npy(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
+    """Return the array in an NPY file; Python objects, which could run code, are not loaded."""
+    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    with decoding(name, form):
+        shape = headers[np.lib.format.read_magic(file)](file)[0]
+        file.seek(0)
+    if len(shape) not in (2, 3, 4):
+        invalid(name, "hold one image or volume, with or without channels", shape)
+    check_size(name, shape, max_pixels)
+    with decoding(name, form):
+        return np.load(file, allow_pickle=False), Reading(form)
+
+
+def decode_nifti(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[NDArray[Any], Reading]:
+    """Return the array in a NIfTI file, which may be compressed by gzip; `form` is "NIfTI" or "gzip"."""
+    stream: Any = gzip.GzipFile(fileobj=file) if form == "gzip" else file
+    with decoding(name, "NIfTI"):
+        head = stream.read(_HEADER_BYTES)
+        stream.seek(0)
+    image_class = _image_class(name, head)
+    with unprinted("nibabel.global"), decoding(name, "NIfTI"):
+        header = image_class.header_class.from_fileobj(io.BytesIO(head))
+        shape, dtype, offset = header.get_data_shape(), header.get_data_dtype(), header.get_data_offset()
+    check_size(name, tuple(map(int, shape)), max_pixels)
+    if offset > _MAX_OFFSET:  # all before it would be unpacked and read
+        invalid(name, f"have its numbers in the first {_MAX_OFFSET} bytes", offset)
+    if len(shape) > len(_AXES):
+        invalid(name, f"have at most {len(_AXES)} axes", shape)
+    colors = dtype.names or ()
+    if not colors:
+        check_numbers(name, dtype)
+    with unprinted("nibabel.global"), decoding(name, "NIfTI"):
+        array = np.asanyarray(image_class.from_stream(stream).dataobj)
+    axes = "".join(EMPTY if length == 1 and axis >= 2 else _AXES[axis] for axis, length in enumerate(array.shape))
+    if colors:
+        array, axes = np.stack([array[color] for color in colors], axis=-1), f"{axes}S"
+    return array, Reading("NIfTI", axes, len(colors) == 4, channel_kind="color" if colors else "measured")
+
+
+def _image_class(name: str, head: bytes) -> Any:
+    """Return the class of nibabel that reads files which begin with these bytes."""
+    if head[344:348] == b"ni1\0" or head[4:8] == b"ni2\0":
+        invalid(name, "be one NIfTI file, .nii or .nii.gz, with header and numbers", "the header alone (.hdr)")
+    if head[344:348] != b"n+1\0" and head[4:8] != b"n+2\0":
+        invalid(name, "be an image; of compressed files only NIfTI, .nii.gz, is read", "another compressed file")
+    with needing(f"{name}: NIfTI files need nibabel: pip install 'spinseg[nifti]'"):
+        import nibabel
+    return nibabel.Nifti2Image if head[4:8] == b"n+2\0" else nibabel.Nifti1Image
+
+
+def decode_zarr(name: str, path: str, max_pixels: int) -> tuple[NDArray[Any], Reading]:
+    """Return the array in a folder of Zarr, of the finest level where there are several."""
+    with decoding(name, "Zarr"):
+        array, stored = open_zarr(name, path)
+    check_numbers(name, np.dtype(array.dtype))
+    check_size(name, array.shape, max_pixels, stored.axes)
+    with decoding(name, "Zarr"):
+        return np.asarray(array[...]), stored
+
+
+def open_zarr(name: str, path: str) -> tuple[Any, Reading]:
+    """Return the array of a folder of Zarr without reading its numbers, and how it is stored.
+
+    In a group it is the finest level of the first image that OME-NGFF describes.
+    """
+    with needing("folders of Zarr need zarr: pip install 'spinseg[zarr]'"):
+        import zarr
+    found = zarr.open(path, mode="r")
+    names: Sequence[Any] = ()
+    if isinstance(found, zarr.Group):
+        scale, found = _multiscale(zarr, found)
+        names = [axis["name"] if isinstance(axis, dict) else axis for axis in scale.get("axes", [])]
+        found = found[scale["datasets"][0]["path"]]
+    elif found.metadata.zarr_format == 3:
+        names = found.metadata.dimension_names or ()
+    if not names or any(not each for each in names):
+        return found, Reading("Zarr")
+    if len(names) != len(found.shape):
+        rule = f"have the {len(names)} axes that its metadata name, {', '.join(map(str, names))}"
+        invalid(name, rule, tuple(found.shape))
+    letters = [_LETTERS.get(str(each).lower(), "A") for each in names]
+    axes = [EMPTY if n == 1 and each not in "YXC" else each for each, n in zip(letters, found.shape, strict=True)]
+    return found, Reading("OME-Zarr", "".join(axes), has_opacity=False)
+
+
+def _multiscale(zarr: Any, group: Any) -> tuple[dict[str, Any], Any]:
+    """Return the first multiscale image of a group, and the group that holds it: itself, or its first series."""
+    attributes = dict(group.attrs)
+    attributes = attributes.get("ome", attributes)
+    if "multiscales" in attributes:
+        return attributes["multiscales"][0], group
+    series = group.get("0")
+    if isinstance(series, zarr.Group):
+        return _multiscale(zarr, series)
+    raise ValueError("no array, and no multiscales of OME-NGFF")
