@@ -140,7 +140,7 @@ def site_means(values: ArrayLike, sites: ArrayLike) -> NDArray[np.float64]:
     """Return the mean over each site, (n_sites, n_channels), of values with or without a last axis of channels."""
     array, n_sites = checked_sites(sites)
     table = pixel_table("values", values, array.shape)
-    bins = array.ravel() + 1  # bin 0 collects the pixels outside
+    bins = array.ravel().astype(np.intp) + 1  # bin 0 collects the pixels outside
     sums = [np.bincount(bins, channel, n_sites + 1)[1:] for channel in table.T]
     return np.stack(sums, axis=1) / np.maximum(site_sizes(array), 1)[:, None]
 
