@@ -6,8 +6,12 @@ second.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
+from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +19,34 @@ from PIL import Image
 from skimage.segmentation import slic
 
 import spinseg as ss
-from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.picture import as_picture
 from spinseg.pictures import PICTURES
-from spinseg.segmentation.presets.photo import Photo
+from spinseg.sampler import sampler
+from spinseg.sampler.sampler import Sampler
+from spinseg.segmentation import schedule
 from spinseg.segmentation.presets.preset import Preset
-from spinseg.segmentation.problem import prepare
-from spinseg.segmentation.schedule import Schedule, sample_posterior
 from studies.evaluation.baselines import library
 
 REPEATS = 5
+# What is timed, by the part of `segment` that it is: methods of a preset, and what every preset uses.
+PARTS_OF_PRESET = {
+    "maps": "maps",
+    "make_sites": "sites",
+    "graph": "sites",
+    "log_odds": "cues",
+    "model": "posterior",
+    "partition": "estimate",
+    "refined_sites": "outlines",
+}
+PARTS = (
+    (BoundaryNetwork, "mean_log_odds", "network"),
+    (Sampler, "__init__", "tables"),
+    (sampler, "_starts", "starts"),
+    (sampler, "advance_all", "sampling"),
+    (Sampler, "_combine", "combining"),
+    (schedule, "may_stop", "stopping rule"),
+)
 
 
 def photograph() -> NDArray[np.uint8]:
@@ -60,20 +81,52 @@ def processor_time(call: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def stages(image: NDArray[np.uint8], preset: str) -> dict[str, Callable[[], object]]:
-    """Return a call for each stage of `segment`, with one thread."""
-    chosen = Preset.known[preset]()
-    problem, schedule = prepare(image, chosen), Schedule.of(chosen)
-    found = {
-        "sites and posterior": lambda: prepare(image, chosen),
-        "graph": lambda: region_adjacency(problem.sites),
-        "sampling": lambda: sample_posterior(problem.model, chosen, schedule, 0, workers=1),
-    }
-    return found | ({"maps": lambda: chosen.maps(problem.working_image)} if isinstance(chosen, Photo) else {})
+def parts(image: NDArray[np.uint8], preset: str) -> dict[str, float]:
+    """Return the processor seconds of each part of `segment`, less those of the parts within it, on one thread."""
+    taken: dict[str, float] = defaultdict(float)
+    running, since = ["the rest"], time.process_time()
+
+    def book() -> None:
+        nonlocal since
+        now = time.process_time()
+        taken[running[-1]] += now - since
+        since = now
+
+    def timed(call: Callable[..., Any], part: str) -> Callable[..., Any]:
+        def timed_call(*args: Any, **how: Any) -> Any:
+            book()
+            running.append(part)
+            try:
+                return call(*args, **how)
+            finally:
+                book()
+                running.pop()
+
+        return timed_call
+
+    of_preset = [(Preset.known[preset], name, part) for name, part in PARTS_OF_PRESET.items()]
+    with ExitStack() as patches:
+        for owner, name, part in (*of_preset, *PARTS):
+            if hasattr(owner, name):
+                patches.enter_context(mock.patch.object(owner, name, timed(getattr(owner, name), part)))
+        ss.segment(image, preset, workers=1, rng=0)
+    book()
+    return taken
+
+
+def ratios_of_parts(
+    image: NDArray[np.uint8], preset: str, unit: Callable[[], object], repeats: int = REPEATS
+) -> dict[str, float]:
+    """Return the processor time of each part of `segment` over that of another call, as `ratio` does."""
+    found = []
+    for _ in range(repeats):
+        before, taken, after = processor_time(unit), parts(image, preset), processor_time(unit)
+        found.append({name: 2 * seconds / (before + after) for name, seconds in taken.items()})
+    return {name: float(np.median([each[name] for each in found])) for name in found[0]}
 
 
 def study() -> dict[str, object]:
-    """Return times as multiples of that of scikit-image's SLIC, and those of each stage of `segment`."""
+    """Return times as multiples of that of scikit-image's SLIC, and those of each part of `segment`."""
     image = photograph()
     network, values = BoundaryNetwork.fitted(), as_picture(image).values
     unit = partial(slic, image, n_segments=image[..., 0].size // 60)
@@ -89,6 +142,7 @@ def study() -> dict[str, object]:
     }
     if mean_shift(image) is not None:
         calls["OpenCV mean shift"] = lambda: mean_shift(image)
+    found = {name: ratio(call, unit) for name, call in calls.items()}
     for preset in Preset.known:
-        calls |= {f"{preset}: {name}": call for name, call in stages(image, preset).items()}
-    return {f"{name} / skimage slic": ratio(call, unit) for name, call in calls.items()}
+        found |= {f"{preset}: {part}": taken for part, taken in ratios_of_parts(image, preset, unit).items()}
+    return {f"{name} / skimage slic": taken for name, taken in found.items()}

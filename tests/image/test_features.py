@@ -74,6 +74,15 @@ def test_k_means_finds_separate_groups_and_ends_where_no_centre_moves():
     assert np.abs(again - found).max() < 0.02
 
 
+def test_every_point_goes_to_the_first_of_its_nearest_centers():
+    rng = np.random.default_rng(0)
+    for n_channels in (1, 3, 15):
+        points = rng.integers(0, 4, (500, n_channels)).astype(np.float32)  # with many ties
+        centers = points[:20]
+        distance = np.square(points[:, None] - centers).sum(axis=-1)
+        np.testing.assert_array_equal(nearest_center(points, centers), distance.argmin(axis=1))
+
+
 OTHER = np.zeros((4, 4, 2))
 
 

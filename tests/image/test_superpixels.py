@@ -9,10 +9,12 @@ from image_files import refusal
 from scipy.ndimage import gaussian_filter
 from skimage import data
 from skimage.measure import label
+from skimage.morphology import reconstruction
 
 import spinseg.image.superpixels as module
 from spinseg.graph.adjacency import edge_means, region_adjacency
 from spinseg.image.features import site_sizes
+from spinseg.image.filling import filled
 from spinseg.image.superpixels import basins, superpixels
 from studies.evaluation.metrics import adjusted_rand_index
 
@@ -159,6 +161,17 @@ def test_basins_are_as_deep_as_asked_for():
         assert found.max() + 1 == count
     assert basins(relief, 0.3, 3).max() + 1 == 3  # deeper where there would be too many
     assert basins(np.zeros((4, 5)), 0.3, 10).max() == 0
+
+
+@pytest.mark.parametrize("shape", [(1,), (40,), (1, 9), (23, 17), (60, 80), (7, 9, 8)])
+def test_basins_are_filled_up_as_a_reconstruction_by_erosion_does(shape):
+    rng = np.random.default_rng(0)
+    for scale in (0, 1, 3):
+        relief = gaussian_filter(rng.normal(size=shape), scale).astype(np.float32)
+        for ground in (relief, np.round(2 * relief / np.ptp(relief, axis=None).clip(1e-3))):
+            for depth in (0.01, 0.3, 10):
+                expected = reconstruction(ground + np.float32(depth), ground, method="erosion")
+                assert np.array_equal(filled(ground, depth), expected)
 
 
 def test_basins_that_are_too_many_become_those_that_a_larger_depth_gives():

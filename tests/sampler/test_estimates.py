@@ -11,6 +11,7 @@ import spinseg as ss
 from effort import effort
 from exact import partitions
 from spinseg._compiled import entry
+from spinseg.partition import pairs
 from spinseg.partition.numbering import by_first_appearance
 from spinseg.partition.pairs import co_clustering, count_clusters, separation_probability
 from spinseg.sampler import estimate_search as searching
@@ -248,6 +249,16 @@ def test_probabilities_of_pairs_equal_their_definitions():
         np.testing.assert_allclose(co_clustering(draws, site), together)
     apart = [np.mean([z[i] != z[j] for z in flat]) for i, j in edges]
     np.testing.assert_allclose(separation_probability(draws, edges), apart)
+
+
+def test_separation_does_not_depend_on_how_much_is_compared_at_a_time(monkeypatch):
+    draws, edges = random_draws(8, n_draws=24), np.array([[0, 1], [2, 4], [4, 3], [1, 2], [3, 0]])
+    apart = [np.mean(draws[:, i] != draws[:, j]) for i, j in edges]
+    for n_draws, n_edges in ((5, 2), (1, 1), (24, 5)):
+        monkeypatch.setattr(pairs, "BLOCK_DRAWS", n_draws)
+        monkeypatch.setattr(pairs, "BLOCK_EDGES", n_edges)
+        np.testing.assert_allclose(separation_probability(draws, edges), apart)
+    assert np.isnan(separation_probability(draws[:0], edges)).all()
 
 
 def test_chains_and_estimates_serve_as_their_labels():

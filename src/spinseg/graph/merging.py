@@ -169,10 +169,14 @@ def absorb_small(
             seeded[s] |= seeded[r]
             if size[s] < smallest:
                 heapq.heappush(queue, (not seeded[s], size[s], s))
-    into = np.array(merging.into)
+    return by_first_appearance(at_last(np.array(merging.into))[regions])
+
+
+def at_last(into: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The region that each one is part of in the end, of the one that each has joined, itself if none."""
     while (into[into] != into).any():  # each round halves the ways, which may be long
         into = into[into]
-    return by_first_appearance(into[regions])
+    return into
 
 
 def merge_in_rounds(

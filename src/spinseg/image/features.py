@@ -11,6 +11,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_gradient_magnitude
 
+from spinseg._compiled import jit
 from spinseg._validation import check_int, finite_array, invalid
 from spinseg.graph.adjacency import checked_sites, pixel_table
 from spinseg.image.layout import ChannelAxis
@@ -140,7 +141,7 @@ def site_means(values: ArrayLike, sites: ArrayLike) -> NDArray[np.float64]:
     """Return the mean over each site, (n_sites, n_channels), of values with or without a last axis of channels."""
     array, n_sites = checked_sites(sites)
     table = pixel_table("values", values, array.shape)
-    bins = array.ravel() + 1  # bin 0 collects the pixels outside
+    bins = array.ravel().astype(np.intp) + 1  # bin 0 collects the pixels outside
     sums = [np.bincount(bins, channel, n_sites + 1)[1:] for channel in table.T]
     return np.stack(sums, axis=1) / np.maximum(site_sizes(array), 1)[:, None]
 
@@ -181,20 +182,26 @@ def k_means(points: NDArray[np.float32], n_words: int, rng: np.random.Generator)
 
 
 def nearest_center(points: NDArray[np.float32], centers: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Return the index of the center c nearest to each point p: argmin |c|^2 / 2 - c.p.
-
-    Blocks of points stay in the cache. BLAS is not used: for so few channels its threads cost more than they save.
-    """
-    half_norms = np.square(centers).sum(axis=1) / 2
-    columns = np.ascontiguousarray(centers.T)
-    found = np.empty(len(points), np.int32)
-    for start in range(0, len(points), 1024):
-        block = points[start : start + 1024]
-        scores = np.repeat(half_norms[None], len(block), axis=0)
-        for channel, column in zip(block.T, columns, strict=True):
-            scores -= channel[:, None] * column
-        found[start : start + 1024] = scores.argmin(axis=1)
+    """Return the index of the center c nearest to each point p, the first of these: argmin |c|^2 / 2 - c.p."""
+    half_norms, found = np.square(centers).sum(axis=1) / 2, np.empty(len(points), np.int32)
+    find_nearest(points, np.ascontiguousarray(centers.T), half_norms, np.empty_like(half_norms), found)
     return found
+
+
+@jit
+def find_nearest(points, columns, half_norms, scores, found):  # type: ignore[no-untyped-def]
+    """Fill `found`, (n_points,); columns (n_channels, n_centers) are the centers, and scores (n_centers,) scratch."""
+    for p in range(found.size):
+        for c in range(scores.size):
+            scores[c] = half_norms[c]
+        for channel in range(columns.shape[0]):
+            for c in range(scores.size):
+                scores[c] -= points[p, channel] * columns[channel, c]
+        best = 0
+        for c in range(1, scores.size):
+            if scores[c] < scores[best]:
+                best = c
+        found[p] = best
 
 
 def _kmeans_plus_plus(points: NDArray[np.float32], count: int, rng: np.random.Generator) -> list[int]:

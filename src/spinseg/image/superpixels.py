@@ -6,13 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from skimage.measure import label
-from skimage.morphology import local_minima, reconstruction
+from skimage.morphology import local_minima
 from skimage.segmentation import slic, watershed
 
 from spinseg._validation import check_choice, check_int, check_real, finite_array, integer_array, invalid
 from spinseg.graph.adjacency import edge_saddles, region_adjacency
 from spinseg.graph.merging import merge_in_rounds, nearest_pairs
 from spinseg.image.features import gradient_magnitude, site_means, site_sizes
+from spinseg.image.filling import filled
 from spinseg.image.layout import ChannelAxis, Ints, Mask
 from spinseg.image.picture import Picture, as_picture
 from spinseg.partition.numbering import by_first_appearance
@@ -166,8 +167,7 @@ def basins(relief: NDArray, depth: float, max_sites: int, inside: Mask | None = 
     if inside is not None:
         relief = np.where(inside, relief, relief[inside].max() + 2 * depth)
     # Not `h_minima`, which marks a flat bottom in many places.
-    filled = reconstruction(relief + np.float32(depth), relief, method="erosion")
-    minima = label(local_minima(filled, allow_borders=True), connectivity=2)
+    minima = label(local_minima(filled(relief, depth), allow_borders=True), connectivity=2)
     if minima.max() == 0:  # a flat relief
         minima[...] = 1
     found = watershed(relief, minima, mask=inside)

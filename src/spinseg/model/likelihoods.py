@@ -128,6 +128,10 @@ class Flat(Likelihood):
         """0."""
         return 0.0
 
+    def log_likelihood(self, labels: NDArray[np.integer]) -> float:
+        """0."""
+        return 0.0
+
     def terms(self) -> list[HistogramTerm | DenseTerm]:
         """None."""
         return []

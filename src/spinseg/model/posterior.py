@@ -183,12 +183,15 @@ class Model:
         if (kinds is None) != (self.kinds is None):
             invalid("kinds", "be given if, and only if, the model has kinds", kinds)
         z = checked_labels("labels", labels, self.graph.n_sites)
-        log_g = self.log_prior_of_sizes(np.bincount(z))
-        sharing = z  # which sites share a likelihood
+        of_kinds = None if kinds is None else checked_labels("kinds", kinds, self.graph.n_sites)
+        return self.log_posterior_of_connected(z, of_kinds) if self._is_connected(z) else -np.inf
+
+    def log_posterior_of_connected(self, z: NDArray[np.int32], kinds: NDArray[np.int32] | None) -> float:
+        """`log_posterior` of checked labels whose clusters are connected and keep the seeds, where they must."""
+        log_g, sharing = self.log_prior_of_sizes(np.bincount(z)), z if kinds is None else kinds
         if kinds is not None:
-            sharing = checked_labels("kinds", kinds, self.graph.n_sites)
-            log_g += self.log_prior_of_kinds(z, sharing)
-        if log_g == -np.inf or not self._is_connected(z):
+            log_g += self.log_prior_of_kinds(z, kinds)
+        if log_g == -np.inf:
             return -np.inf
         agree = z[self.graph.edges[:, 0]] == z[self.graph.edges[:, 1]]
         return float(self.power * (self.likelihood.log_likelihood(sharing) + self.beta[agree].sum()) + log_g)

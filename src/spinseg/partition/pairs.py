@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._validation import check_int, integer_array, invalid
 from spinseg.partition.contingency import contingency_table
 
+BLOCK_DRAWS, BLOCK_EDGES = 128, 1024  # that are compared at a time: about what a processor keeps near
+
 
 @runtime_checkable
 class Partition(Protocol):
@@ -59,8 +61,11 @@ def separation_probability(labels: NDArray[np.int32] | Partition, edges: NDArray
     drawn = np.asarray(labels_of(labels))
     draws, edges = drawn.reshape(-1, drawn.shape[-1]), np.asarray(edges)
     n_separated = np.zeros(len(edges), np.int64)
-    for draw in draws:  # one at a time: a table of draws x edges may exceed memory
-        n_separated += draw[edges[:, 0]] != draw[edges[:, 1]]
+    for d in range(0, len(draws), BLOCK_DRAWS):  # in blocks: a table of draws x edges may exceed memory
+        of_site = np.ascontiguousarray(draws[d : d + BLOCK_DRAWS].T)
+        for e in range(0, len(edges), BLOCK_EDGES):
+            first, second = edges[e : e + BLOCK_EDGES].T
+            n_separated[e : e + BLOCK_EDGES] += (of_site[first] != of_site[second]).sum(axis=1)
     return n_separated / len(draws) if len(draws) else np.full(len(edges), np.nan)
 
 

@@ -154,9 +154,10 @@ class Chains:
             if self.labels.shape[-1] != graph.n_sites:
                 invalid("graph", f"have the {self.labels.shape[-1]} sites of the chains", graph.n_sites)
             agreement = found["edge_agreement"] = np.ones(self.labels.shape[:2])
+            first, second = np.ascontiguousarray(graph.edges.T)
             for place in np.ndindex(agreement.shape if graph.n_edges else (0,)):  # a table of all may not fit
-                ends = self.labels[place][graph.edges]
-                agreement[place] = (ends[:, 0] == ends[:, 1]).mean()
+                labels = self.labels[place]
+                agreement[place] = np.count_nonzero(labels[first] == labels[second]) / graph.n_edges
         return found
 
     @property

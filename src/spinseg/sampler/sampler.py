@@ -189,7 +189,7 @@ class Sampler:
             place = (r // chains, id(start))
             if place not in known:
                 kinds = starting_kinds(component, target, start)
-                known[place] = component.log_posterior(start, kinds), kinds
+                known[place] = component.log_posterior_of_connected(start, kinds), kinds
             record = Record(*(array[r] for array in self.records))
             runner = _new_runner(component, target, plan, replicas, gamma, start, *known[place], record, stream)
             self.runners.append(runner)
@@ -251,7 +251,7 @@ class Sampler:
                 labels = greedy_labels(runner.target, found, model.connected)
                 if model.kinds is None or model.allows(labels):
                     kinds = starting_kinds(model, runner.target, labels)
-                    value = model.log_posterior(labels, kinds)
+                    value = model.log_posterior_of_connected(labels, kinds)
                     if value > runner.record.best_log_posterior[0]:
                         stopped = runner.stopped
                         runner.place_at(labels, value, kinds)

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import invalid
-from spinseg.graph.merging import absorb_small, touching_regions
+from spinseg.graph.merging import absorb_small, at_last, touching_regions
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds, partition_with_seeds
@@ -233,10 +233,10 @@ def greedy_labels(
         between = sparse.coo_array((coupling, (pairs[:, 0], pairs[:, 1])), shape=(n_units, n_units)).toarray()
         pairs = np.stack(np.triu_indices(n_units, 1), axis=1)
         coupling = between[pairs[:, 0], pairs[:, 1]]
-    merged = np.arange(int(unit.max()) + 1)
-    pairs, gain, mark = np.ascontiguousarray(pairs, dtype=np.int64), np.zeros(len(pairs)), np.full(merged.size, -1)
-    agglomerate(target, _agglomeration(target, unit), merged, pairs, coupling, gain, mark)
-    return checked_labels("init", merged[unit], n_sites)
+    into, pairs = np.arange(int(unit.max()) + 1), np.ascontiguousarray(pairs, dtype=np.int64)
+    gain, mark, near = np.zeros(len(pairs)), np.full(into.size, -1), np.zeros(len(pairs), np.int64)
+    agglomerate(target, _agglomeration(target, unit), into, pairs, coupling, gain, mark, near)
+    return checked_labels("init", at_last(into)[unit], n_sites)
 
 
 def _merged_in_rounds(target: Target, unit: NDArray[np.int64]) -> NDArray[np.int64]:

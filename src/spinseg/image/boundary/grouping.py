@@ -84,8 +84,8 @@ def spectral_distance(affinity: sparse.csr_array, edges: Ints) -> Floats:
     else:
         from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # slow to import
 
-        start = np.random.default_rng(0).normal(size=n_sites)
-        deflated = LinearOperator(normal.shape, lambda v: normal @ v - 3 * (constant @ (constant.T @ v)), dtype=float)
+        start, mean = np.random.default_rng(0).normal(size=n_sites), constant.T
+        deflated = LinearOperator(normal.shape, lambda v: normal @ v - 3 * (constant @ (mean @ v)), dtype=float)
         try:
             values, vectors = eigsh(deflated, k=count, which="LA", v0=start, tol=1e-8, maxiter=MAX_RESTARTS)
         except ArpackNoConvergence as error:  # many regions that nothing connects: which come first is arbitrary

@@ -114,7 +114,9 @@ def _soft_bins(channel: NDArray[np.float32], low: float, high: float, n_bins: in
     position = np.clip((channel - low) * np.float32((n_bins - 1) / (high - low)), 0, n_bins - 1)
     is_lower = np.bincount(position.ravel().astype(np.int32), minlength=n_bins) > 0
     used = np.flatnonzero(is_lower | np.append(False, is_lower[:-1])).astype(np.float32)
-    return np.maximum(0, 1 - np.abs(position - used[:, None, None]))
+    weight = position - used[:, None, None]
+    np.subtract(1, np.abs(weight, out=weight), out=weight)
+    return np.maximum(weight, 0, out=weight)
 
 
 def gaussian(scale: float, order: int = 0) -> NDArray[np.float32]:
@@ -184,7 +186,8 @@ def structure_tensor_norm(gradient: Gradient) -> NDArray[np.float32]:
 def halve(maps: Maps) -> Maps:
     """Return the means of blocks of 2 x 2 pixels; an odd last row or column is repeated."""
     _, height, width = maps.shape
-    maps = np.pad(maps, ((0, 0), (0, height % 2), (0, width % 2)), mode="edge")
+    if height % 2 or width % 2:
+        maps = np.pad(maps, ((0, 0), (0, height % 2), (0, width % 2)), mode="edge")
     return (maps[:, ::2, ::2] + maps[:, 1::2, ::2] + maps[:, ::2, 1::2] + maps[:, 1::2, 1::2]) * np.float32(0.25)
 
 

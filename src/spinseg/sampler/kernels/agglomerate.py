@@ -61,54 +61,57 @@ def merge(clusters, a, b):
 
 
 @internal
-def join_pairs(ends, coupling, gain, mark, n_pairs, a, b):
-    """Replace cluster b by a in the first `n_pairs` pairs, and merge pairs that became one; returns how many are left.
+def join_pairs(ends, coupling, gain, mark, near, n_pairs, a, b):
+    """Replace cluster b by a in the first `n_pairs` pairs, and merge pairs that became one.
 
-    mark (n,) is -1 everywhere, before and after.
+    Returns how many pairs are left, how many of them, listed in `near`, have a as an end, and the first of the others
+    that gains most, -1 without one. mark (n,) is -1 everywhere, before and after.
     """
-    e = 0
+    e, n_near, best, highest = 0, 0, -1, -np.inf
     while e < n_pairs:
         x, y = ends[e, 0], ends[e, 1]
+        if x != a and x != b and y != a and y != b:
+            if gain[e] > highest:
+                best, highest = e, gain[e]
+            e += 1
+            continue
         x, y = a if x == b else x, a if y == b else y
         other = x + y - a
-        gone = x == y
-        if not gone and (x == a or y == a):
-            if mark[other] >= 0:
+        if x == y or mark[other] >= 0:
+            if x != y:
                 coupling[mark[other]] += coupling[e]
-                gone = True
-            else:
-                mark[other] = e
-        if gone:  # the last pair takes its place
-            n_pairs -= 1
+            n_pairs -= 1  # the last pair takes its place
             ends[e, 0], ends[e, 1] = ends[n_pairs, 0], ends[n_pairs, 1]
             coupling[e], gain[e] = coupling[n_pairs], gain[n_pairs]
         else:
             ends[e, 0], ends[e, 1] = x, y
+            mark[other], near[n_near] = e, e
+            n_near += 1
             e += 1
-    for e in range(n_pairs):
-        mark[ends[e, 0]] = mark[ends[e, 1]] = -1
-    return n_pairs
+    for i in range(n_near):
+        mark[ends[near[i], 0]] = mark[ends[near[i], 1]] = -1
+    return n_pairs, n_near, best
 
 
 @jit
-def agglomerate(target, clusters, label, ends, coupling, gain, mark):
+def agglomerate(target, clusters, into, ends, coupling, gain, mark, near):
     """Merge touching clusters, always the pair with the largest gain of log posterior, while there is a gain.
 
-    label (n,) is the cluster that each one belongs to, at first itself; ends (E, 2) and coupling (E,) are the pairs of
-    touching clusters; gain (E,) and mark (n,), all -1, are scratch.
+    into (n,), at first every cluster itself, becomes the one that each has joined; ends (E, 2) and coupling (E,) are
+    the pairs of touching clusters; gain (E,), mark (n,), all -1, and near (E,) are scratch.
     """
     log_v, size, log_marginal = target.log_v, clusters.size, clusters.log_marginal
     n_pairs, k = ends.shape[0], size.size
     for c in range(k):
         log_marginal[c] = joint_log_marginal(target, clusters, c, c)
-    a = -1  # the cluster that has just grown
+    n_near, best = n_pairs, -1
+    for e in range(n_pairs):
+        near[e] = e
     while True:
-        best = -1
-        for e in range(n_pairs):
-            x, y = ends[e, 0], ends[e, 1]
-            if a < 0 or x == a or y == a:
-                gain[e] = merge_gain(target, clusters, x, y, coupling[e])
-            if best < 0 or gain[e] > gain[best]:
+        for i in range(n_near):
+            e = near[i]
+            gain[e] = merge_gain(target, clusters, ends[e, 0], ends[e, 1], coupling[e])
+            if best < 0 or gain[e] > gain[best] or (gain[e] == gain[best] and e < best):
                 best = e
         if best < 0 or gain[best] == -np.inf or (log_v[k] > -np.inf and gain[best] + log_v[k - 1] - log_v[k] <= 0.0):
             return
@@ -116,9 +119,8 @@ def agglomerate(target, clusters, label, ends, coupling, gain, mark):
         merge(clusters, a, b)
         log_marginal[a] = joint_log_marginal(target, clusters, a, a)
         k -= 1
-        for i in range(label.size):
-            label[i] = a if label[i] == b else label[i]
-        n_pairs = join_pairs(ends, coupling, gain, mark, n_pairs, a, b)
+        into[b] = a
+        n_pairs, n_near, best = join_pairs(ends, coupling, gain, mark, near, n_pairs, a, b)
 
 
 @jit
