@@ -14,8 +14,7 @@ from skimage.morphology import reconstruction
 import spinseg.image.superpixels as module
 from spinseg.graph.adjacency import edge_means, region_adjacency
 from spinseg.image.features import site_sizes
-from spinseg.image.filling import filled
-from spinseg.image.superpixels import basins, superpixels
+from spinseg.image.superpixels import basins, filled, superpixels
 from studies.evaluation.metrics import adjusted_rand_index
 
 PHOTO = data.chelsea()[60:160, 100:230]

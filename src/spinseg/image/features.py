@@ -11,9 +11,9 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_gradient_magnitude
 
-from spinseg._compiled import jit
 from spinseg._validation import check_int, finite_array, invalid
 from spinseg.graph.adjacency import checked_sites, pixel_table
+from spinseg.image.kernels import find_nearest
 from spinseg.image.layout import ChannelAxis
 from spinseg.image.picture import Picture, as_picture, cielab
 
@@ -186,22 +186,6 @@ def nearest_center(points: NDArray[np.float32], centers: NDArray[np.float32]) ->
     half_norms, found = np.square(centers).sum(axis=1) / 2, np.empty(len(points), np.int32)
     find_nearest(points, np.ascontiguousarray(centers.T), half_norms, np.empty_like(half_norms), found)
     return found
-
-
-@jit
-def find_nearest(points, columns, half_norms, scores, found):  # type: ignore[no-untyped-def]
-    """Fill `found`, (n_points,); columns (n_channels, n_centers) are the centers, and scores (n_centers,) scratch."""
-    for p in range(found.size):
-        for c in range(scores.size):
-            scores[c] = half_norms[c]
-        for channel in range(columns.shape[0]):
-            for c in range(scores.size):
-                scores[c] -= points[p, channel] * columns[channel, c]
-        best = 0
-        for c in range(1, scores.size):
-            if scores[c] < scores[best]:
-                best = c
-        found[p] = best
 
 
 def _kmeans_plus_plus(points: NDArray[np.float32], count: int, rng: np.random.Generator) -> list[int]:

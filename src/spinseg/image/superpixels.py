@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
@@ -13,7 +15,7 @@ from spinseg._validation import check_choice, check_int, check_real, finite_arra
 from spinseg.graph.adjacency import edge_saddles, region_adjacency
 from spinseg.graph.merging import merge_in_rounds, nearest_pairs
 from spinseg.image.features import gradient_magnitude, site_means, site_sizes
-from spinseg.image.filling import filled
+from spinseg.image.kernels import drain
 from spinseg.image.layout import ChannelAxis, Ints, Mask
 from spinseg.image.picture import Picture, as_picture
 from spinseg.partition.numbering import by_first_appearance
@@ -175,6 +177,21 @@ def basins(relief: NDArray, depth: float, max_sites: int, inside: Mask | None = 
     if minima.max() > max_sites:
         pieces = np.append(_deeper(pieces, relief, depth, max_sites), -1)[pieces]
     return _renumber(pieces, inside)
+
+
+def filled(relief: NDArray[np.float32], depth: float) -> NDArray[np.float32]:
+    """Return a relief whose basins are filled up by `depth`, or to their lowest saddles, where that is less.
+
+    Pixels touch along the axes and the diagonals. This is scikit-image's `reconstruction` by erosion, which sorts all
+    pixels first and takes more than ten times as long.
+    """
+    ground = np.pad(relief, 1, constant_values=np.inf)
+    level = ground + np.float32(depth)
+    strides = np.cumprod([1, *ground.shape[:0:-1]])[::-1]
+    around = np.array(list(product((-1, 0, 1), repeat=relief.ndim))) @ strides
+    queue, is_waiting = np.empty(ground.size, np.int64), np.zeros(ground.size, bool)
+    drain(level.ravel(), ground.ravel(), around[around > 0], queue, is_waiting)
+    return level[(slice(1, -1),) * relief.ndim]
 
 
 def _deeper(sites: Ints, relief: NDArray[np.float32], depth: float, max_sites: int) -> Ints:

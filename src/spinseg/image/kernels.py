@@ -1,4 +1,4 @@
-"""Compiled loops of filters and cues. Inputs are assumed valid; outputs and scratch arrays are passed in."""
+"""Compiled loops over pixels. Inputs are assumed valid; outputs and scratch arrays are passed in."""
 
 import numpy as np
 
@@ -77,3 +77,55 @@ def add_gradients_across_edges(dx, dy, stride, width, first, second, edge, direc
                 total += value * value if squared else abs(value)
             largest = max(largest, np.sqrt(total) if squared else np.float32(0.5) * total)
         out[e] += largest
+
+
+@jit
+def find_nearest(points, columns, half_norms, scores, found):  # type: ignore[no-untyped-def]
+    """Fill `found`, (n_points,); columns (n_channels, n_centers) are the centers, and scores (n_centers,) scratch."""
+    for p in range(found.size):
+        for c in range(scores.size):
+            scores[c] = half_norms[c]
+        for channel in range(columns.shape[0]):
+            for c in range(scores.size):
+                scores[c] -= points[p, channel] * columns[channel, c]
+        best = 0
+        for c in range(1, scores.size):
+            if scores[c] < scores[best]:
+                best = c
+        found[p] = best
+
+
+@jit
+def drain(level, ground, after, queue, is_waiting):  # type: ignore[no-untyped-def]
+    """Lower the level of every pixel to that of its lowest neighbor, or to the ground, until nothing changes.
+
+    `after` are the steps to the neighbors that come later, in rising order; pixels at the border are infinite. queue
+    (n,) and is_waiting (n,), all False, are scratch. The order is that of Vincent, Morphological grayscale
+    reconstruction in image analysis, IEEE Trans. Image Processing 1993, :DOI:`10.1109/83.217222`.
+    """
+    n, reach = level.size, after[-1]
+    for p in range(reach, n - reach):
+        for step in after:
+            level[p] = min(level[p], level[p - step])
+        level[p] = max(level[p], ground[p])
+    first, n_waiting = 0, 0
+    for p in range(n - reach - 1, reach - 1, -1):
+        for step in after:
+            level[p] = min(level[p], level[p + step])
+        level[p] = max(level[p], ground[p])
+        for step in after:
+            if level[p + step] > max(level[p], ground[p + step]) and not is_waiting[p]:
+                queue[n_waiting], is_waiting[p] = p, True
+                n_waiting += 1
+    while n_waiting > 0:
+        p = queue[first]
+        first, n_waiting, is_waiting[p] = (first + 1) % n, n_waiting - 1, False
+        for direction in (-1, 1):
+            for step in after:
+                q = p + direction * step
+                lower = max(level[p], ground[q])
+                if level[q] > lower:
+                    level[q] = lower
+                    if not is_waiting[q]:
+                        queue[(first + n_waiting) % n], is_waiting[q] = q, True
+                        n_waiting += 1
