@@ -42,7 +42,7 @@ PARTS_OF_PRESET = {
 PARTS = (
     (BoundaryNetwork, "mean_log_odds", "network"),
     (Sampler, "__init__", "tables"),
-    (sampler, "_starts", "starts"),
+    (sampler, "starts_of_chains", "starts"),
     (sampler, "advance_all", "sampling"),
     (Sampler, "_combine", "combining"),
     (schedule, "may_stop", "stopping rule"),

@@ -32,17 +32,16 @@ from spinseg.sampler.plan import (
     warn_of_unreachable,
 )
 from spinseg.sampler.starts import (
-    ALTERNATING_STARTS,
-    OPPOSITE_STARTS,
     common_refinement,
     greedy_labels,
     starting_kinds,
-    starting_labels,
+    starts_of_chains,
 )
 from spinseg.sampler.workers import advance_all
 
 MAX_DRAW_BYTES = 8 * 2**30
 MAX_LABELS, MIN_DRAWS = 2**26, 4  # kept of all chains together: 256 MB, but at least a few draws
+CLEARLY = 1e-6  # better; less is rounding, which differs between processors
 COMBINED_AFTER = 8  # sweeps of dispersed chains of a mixture, most of which have then left their starts
 
 
@@ -179,20 +178,10 @@ class Sampler:
         self.records = new_records(n_runners, sweeps, (sweeps - burn_in) // thin, model.graph.n_sites, has_kinds)
         streams = generator(rng).spawn(n_runners)
         if before is None:
-            starts = _starts(components, targets, init, chains)
+            starts = starts_of_chains(components, targets, init, chains)
         else:  # any partition that is allowed: the states of the runners are restored
             starts = [state["best"] for state in before[1]]
-        self.runners: list[Chain] = []
-        known: dict[tuple[int, int], tuple[float, NDArray[np.int32] | None]] = {}  # of starts that chains may share
-        for r, (start, stream) in enumerate(zip(starts, streams, strict=True)):
-            component, target = components[r // chains], targets[r // chains]
-            place = (r // chains, id(start))
-            if place not in known:
-                kinds = starting_kinds(component, target, start)
-                known[place] = component.log_posterior_of_connected(start, kinds), kinds
-            record = Record(*(array[r] for array in self.records))
-            runner = _new_runner(component, target, plan, replicas, gamma, start, *known[place], record, stream)
-            self.runners.append(runner)
+        self.runners = _runners(components, targets, plan, replicas, gamma, starts, self.records, streams)
         if before is not None:
             for runner, state in zip(self.runners, before[1], strict=True):
                 runner.restore(state)
@@ -252,7 +241,7 @@ class Sampler:
                 if model.kinds is None or model.allows(labels):
                     kinds = starting_kinds(model, runner.target, labels)
                     value = model.log_posterior_of_connected(labels, kinds)
-                    if value > runner.record.best_log_posterior[0]:
+                    if value > runner.record.best_log_posterior[0] + CLEARLY:
                         stopped = runner.stopped
                         runner.place_at(labels, value, kinds)
                         runner.stop(stopped)
@@ -411,51 +400,39 @@ def _packed(components: Sequence[Model], lam: Lam, moves: str, burn_in: int, thi
     return targets, plan
 
 
-def _new_runner(
-    model: Model,
-    target: Target,
+def _runners(
+    components: Sequence[Model],
+    targets: Sequence[Target],
     plan: Plan,
     temperatures: list[float],
     gamma: tuple[float, float] | None,
-    start: NDArray[np.int32],
-    value: float,
-    kinds: NDArray[np.int32] | None,
-    record: Record,
-    rng: np.random.Generator,
-) -> Chain:
-    """A chain before its first sweep, tempered or with its concentration sampled if asked."""
-    if gamma is not None:
-        update = ConcentrationUpdate(model.prior, gamma, start.size, record.log_posterior.size)
-        own = target._replace(log_v=update.table())
-        k = int(start.max()) + 1
-        return Chain(model, own, plan, start, value + own.log_v[k] - target.log_v[k], record, rng, kinds, update)
-    if len(temperatures) == 1:
-        return Chain(model, target, plan, start, value, record, rng, kinds)
-    return ParallelTempering(temperatures, model, target, plan, start, value, record, rng, kinds)
+    starts: Sequence[NDArray[np.int32]],
+    records: Record,
+    streams: Sequence[np.random.Generator],
+) -> list[Chain]:
+    """The chains before their first sweep, tempered or with their concentration sampled if asked.
 
-
-def _starts(
-    components: Sequence[Model], targets: Sequence[Target], init: str | ArrayLike | Sequence[str], chains: int
-) -> list[NDArray[np.int32]]:
-    """Starting labels of each chain of each component."""
-    pairs = list(zip(components, targets, strict=True))
-    inits = listed_starts(init)
-    if isinstance(init, str) and init in ALTERNATING_STARTS:
-        inits = [OPPOSITE_STARTS[c % 2] for c in range(chains)]
-        if init == "dispersed" and len(components) > 1:
-            first, last = (starting_labels(*pairs[d], OPPOSITE_STARTS[d]) for d in (0, -1))
-            around = [first, *(starting_labels(*pair, "greedy") for pair in pairs), last]
-            return [around[d + 2 * (c % 2)] for d in range(len(components)) for c in range(chains)]
-    elif inits is None:
-        return [start for pair in pairs for start in [starting_labels(*pair, init)] * chains]
-    elif len(inits) != chains:
-        invalid("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
-    return [starting_labels(*pair, one) for pair in pairs for one in inits]
-
-
-def listed_starts(init: str | ArrayLike | Sequence[str]) -> list[Any] | None:
-    """The starts of several chains as a list; None if all chains share one."""
-    if isinstance(init, np.ndarray):
-        return list(init) if init.ndim == 2 else None
-    listed = isinstance(init, (list, tuple)) and any(isinstance(i, str) or np.ndim(i) > 0 for i in init)
-    return list(init) if listed else None  # type: ignore[arg-type]
+    Chains may share a start, whose log posterior is computed once.
+    """
+    n_chains = len(starts) // len(components)
+    runners: list[Chain] = []
+    known: dict[tuple[int, int], tuple[float, NDArray[np.int32] | None]] = {}
+    for r, (start, rng) in enumerate(zip(starts, streams, strict=True)):
+        model, target = components[r // n_chains], targets[r // n_chains]
+        record = Record(*(array[r] for array in records))
+        place = r // n_chains, id(start)
+        if place not in known:
+            kinds = starting_kinds(model, target, start)
+            known[place] = model.log_posterior_of_connected(start, kinds), kinds
+        value, kinds = known[place]
+        if gamma is not None:
+            update = ConcentrationUpdate(model.prior, gamma, start.size, record.log_posterior.size)
+            own = target._replace(log_v=update.table())
+            k = int(start.max()) + 1
+            value += own.log_v[k] - target.log_v[k]
+            runners.append(Chain(model, own, plan, start, value, record, rng, kinds, update))
+        elif len(temperatures) == 1:
+            runners.append(Chain(model, target, plan, start, value, record, rng, kinds))
+        else:
+            runners.append(ParallelTempering(temperatures, model, target, plan, start, value, record, rng, kinds))
+    return runners

@@ -1,5 +1,8 @@
 """Starting partitions of chains."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
@@ -68,6 +71,33 @@ def _start(model: Model, target: Target, init: str | ArrayLike) -> NDArray[np.in
         if model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
             return labels
     return _connected_start(model, init) if model.connected else _equal_start(model, init)
+
+
+def starts_of_chains(
+    components: Sequence[Model], targets: Sequence[Target], init: str | ArrayLike | Sequence[str], chains: int
+) -> list[NDArray[np.int32]]:
+    """Starting labels of each chain of each component, one component after the other."""
+    pairs = list(zip(components, targets, strict=True))
+    inits = listed_starts(init)
+    if isinstance(init, str) and init in ALTERNATING_STARTS:
+        inits = [OPPOSITE_STARTS[c % 2] for c in range(chains)]
+        if init == "dispersed" and len(components) > 1:
+            first, last = (starting_labels(*pairs[d], OPPOSITE_STARTS[d]) for d in (0, -1))
+            around = [first, *(starting_labels(*pair, "greedy") for pair in pairs), last]
+            return [around[d + 2 * (c % 2)] for d in range(len(components)) for c in range(chains)]
+    elif inits is None:
+        return [start for pair in pairs for start in [starting_labels(*pair, init)] * chains]
+    elif len(inits) != chains:
+        invalid("init", f"be one start, or one for each of {chains} chains", f"{len(inits)} starts")
+    return [starting_labels(*pair, one) for pair in pairs for one in inits]
+
+
+def listed_starts(init: str | ArrayLike | Sequence[str]) -> list[Any] | None:
+    """The starts of several chains as a list; None if all chains share one."""
+    if isinstance(init, np.ndarray):
+        return list(init) if init.ndim == 2 else None
+    listed = isinstance(init, (list, tuple)) and any(isinstance(i, str) or np.ndim(i) > 0 for i in init)
+    return list(init) if listed else None  # type: ignore[arg-type]
 
 
 def common_refinement(model: Model, partitions: NDArray[np.integer]) -> NDArray[np.int32]:

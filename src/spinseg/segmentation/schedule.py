@@ -14,7 +14,8 @@ from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains, SamplingInterrupted
 from spinseg.sampler.convergence import ERROR_LIMIT, R_HAT_LIMIT
 from spinseg.sampler.diagnostics import Diagnostics, may_stop
-from spinseg.sampler.sampler import MAX_LABELS, check_length, listed_starts, sample, thin_to_fit
+from spinseg.sampler.sampler import MAX_LABELS, check_length, sample, thin_to_fit
+from spinseg.sampler.starts import listed_starts
 from spinseg.segmentation.verdict import shortfalls
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from spinseg.model.priors import DirichletProcess, PartitionPrior
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.estimates import allowed_estimate
 from spinseg.sampler.plan import MOVES, Lam, check_lam
-from spinseg.sampler.sampler import listed_starts
-from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS
+from spinseg.sampler.starts import ALTERNATING_STARTS, STARTS, listed_starts
 from spinseg.segmentation.presets.option import Option, Slider, as_python, equal, option
 
 if TYPE_CHECKING:
