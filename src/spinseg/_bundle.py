@@ -6,6 +6,7 @@ the description of one of them. To the interpreter it is an object with arrays a
 run uncompiled, too.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,14 +22,19 @@ WORD = ir.IntType(64)
 class Bundle:
     """Arrays under the names that a subclass annotates. Their elements may be written; the arrays stay.
 
-    `nested` is another bundle of the same kind, which compiled code may read only where there is one.
+    `nested` is another bundle of the same kind, which compiled code may read only where there is one. `questions` are
+    functions of a bundle that return a bool. The answers are part of its type, so that the compiler leaves out branches
+    that it would never take.
     """
 
     _fields: ClassVar[tuple[str, ...]]
+    _questions: ClassVar[dict[str, Callable[[Any], bool]]]
     _address: int  # of the table
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, questions: tuple[Any, ...] = ()) -> None:
         cls._fields = tuple(cls.__annotations__)
+        # With JIT off a question is the plain function.
+        cls._questions = {question.__name__: getattr(question, "py_func", question) for question in questions}
 
     def __init__(self, nested: Self | None = None, /, **arrays: NDArray[Any]) -> None:
         assert arrays.keys() == set(self._fields), arrays.keys() ^ set(self._fields)
@@ -65,11 +71,11 @@ def _of_arrays(kind: type[Bundle], arrays: dict[str, NDArray[Any]], nested: Bund
 
 
 class BundleType(types.Type):
-    """A bundle, as Numba sees it: the names and types of its arrays."""
+    """A bundle, as Numba sees it: the names and types of its arrays, and the answers to its questions by name."""
 
-    def __init__(self, name: str, fields: tuple[tuple[str, types.Array], ...]) -> None:
-        self.fields = fields
-        super().__init__(name=f"{name}{fields}")
+    def __init__(self, name: str, fields: tuple[tuple[str, types.Array], ...], answers: dict[str, bool]) -> None:
+        self.fields, self.answers = fields, answers
+        super().__init__(name=f"{name}{fields}{answers}")
 
     def place_of(self, name: str) -> int:
         """Where the description of an array begins in the table, behind the address of the nested bundle."""
@@ -83,10 +89,12 @@ KNOWN_TYPES: dict[Any, BundleType] = {}
 def _type_of(bundle: Bundle) -> BundleType:
     """The type of a bundle, for which Numba looks at the first of its kind only: it takes its time."""
     arrays = bundle._asdict()
-    kind = type(bundle), tuple((array.dtype, array.ndim, array.flags.num) for array in arrays.values())
+    answers = {name: ask(bundle) for name, ask in bundle._questions.items()}
+    layout = tuple((array.dtype, array.ndim, array.flags.num) for array in arrays.values())
+    kind = type(bundle), layout, tuple(answers.values())
     if kind not in KNOWN_TYPES:
         fields = tuple((name, typeof(array)) for name, array in arrays.items())
-        KNOWN_TYPES[kind] = BundleType(type(bundle).__name__, fields)
+        KNOWN_TYPES[kind] = BundleType(type(bundle).__name__, fields, answers)
     return KNOWN_TYPES[kind]
 
 

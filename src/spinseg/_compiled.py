@@ -11,9 +11,15 @@ from typing import Any
 
 import numba
 from numba import njit, types
+from numba.core import ir
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.ir_utils import get_definition, guard
 from numba.core.options import DefaultOptions
+from numba.core.untyped_passes import IRProcessing
+
+from spinseg._bundle import BundleType
 
 # Without Numba's reference counts, which cost more than the work of many functions here; nothing needs them where
 # compiled code makes no array. The option is not documented, so where it is gone we do without.
@@ -26,7 +32,7 @@ config: Any = numba.config  # whose values are set when it is loaded
 
 def jit(function: Any) -> Any:
     """`function` compiled to run without the interpreter lock, and kept on disk where a folder can be written."""
-    dispatcher = njit(**OPTIONS)(function)
+    dispatcher = njit(**OPTIONS, pipeline_class=_Compiler)(function)
     folder = cache_folder()
     if folder is not None and hasattr(dispatcher, "enable_caching"):  # with JIT off it is the plain function
         before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
@@ -60,7 +66,43 @@ class _Part(JITCodeLibrary):
         return SimpleNamespace(set_env=lambda name, environment: None)
 
 
-class _PartCompiler(Compiler):
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _Answers(FunctionPass):
+    """Replace the questions to a bundle by the answers in its type; Numba then drops branches that are never taken."""
+
+    _name = "answer questions to bundles"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        code = state.func_ir
+        calls = [
+            assignment
+            for block in code.blocks.values()
+            for assignment in block.find_insts(ir.Assign)
+            if isinstance(assignment.value, ir.Expr) and assignment.value.op == "call" and assignment.value.args
+        ]
+        for call in calls:
+            asked, function = (guard(get_definition, code, part) for part in (call.value.args[0], call.value.func))
+            kind = state.args[asked.index] if isinstance(asked, ir.Arg) else None
+            if isinstance(kind, BundleType) and isinstance(function, ir.Global) and function.name in kind.answers:
+                answer = ir.Const(kind.answers[function.name], call.loc)
+                code._definitions[call.target.name] = [answer]
+                call.value = answer
+        return bool(calls)
+
+
+class _Compiler(Compiler):
+    def define_pipelines(self) -> Any:
+        pipelines = super().define_pipelines()
+        for pipeline in pipelines:
+            pipeline.add_pass_after(_Answers, IRProcessing)
+            pipeline.finalize()
+        return pipelines
+
+
+class _PartCompiler(_Compiler):
     def compile_extra(self, function: Any) -> Any:
         self.state.library = _Part(self.state.targetctx.codegen(), function.__qualname__)
         return super().compile_extra(function)
