@@ -1,13 +1,14 @@
 """How functions are compiled, and where the machine code is kept."""
 
 import hashlib
+import operator
 import os
 import shutil
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 from numba import njit, types
@@ -17,6 +18,8 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
 from numba.core.options import DefaultOptions
+from numba.core.typing.arraydecl import GetItemBuffer, SetItemBuffer
+from numba.core.typing.templates import infer_global
 from numba.core.untyped_passes import IRProcessing
 
 from spinseg._bundle import BundleType
@@ -28,6 +31,21 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrap
 )
 PACKAGE = Path(__file__).parent
 config: Any = numba.config  # whose values are set when it is loaded
+
+# What Numba looks for in every function, and what no function here has: blocks of `with`, closures, arithmetic with
+# whole arrays, exceptions, and tuples or literals to unroll loops over.
+UNUSED_PASSES = {
+    "WithLifting",
+    "InlineClosureLikes",
+    "RewriteDynamicRaises",
+    "MakeFunctionToJitFunction",
+    "InlineInlinables",
+    "FindLiterallyCalls",
+    "LiteralUnroll",
+    "LiteralPropagationSubPipelinePass",
+    "InlineOverloads",
+    "NopythonRewrites",
+}
 
 
 def jit(function: Any) -> Any:
@@ -66,6 +84,18 @@ class _Part(JITCodeLibrary):
         return SimpleNamespace(set_env=lambda name, environment: None)
 
 
+# To type an index, Numba tries strings, dictionaries, lists and others before arrays, tens of thousands of times. What
+# is declared for this target alone comes first.
+@infer_global(operator.getitem)
+class _GetItem(GetItemBuffer):
+    metadata: ClassVar = {"target": "cpu"}
+
+
+@infer_global(operator.setitem)
+class _SetItem(SetItemBuffer):
+    metadata: ClassVar = {"target": "cpu"}
+
+
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _Answers(FunctionPass):
     """Replace the questions to a bundle by the answers in its type; Numba then drops branches that are never taken."""
@@ -97,6 +127,7 @@ class _Compiler(Compiler):
     def define_pipelines(self) -> Any:
         pipelines = super().define_pipelines()
         for pipeline in pipelines:
+            pipeline.passes = [step for step in pipeline.passes if step[0].__name__ not in UNUSED_PASSES]
             pipeline.add_pass_after(_Answers, IRProcessing)
             pipeline.finalize()
         return pipelines
