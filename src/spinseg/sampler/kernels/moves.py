@@ -72,6 +72,19 @@ SPLIT_OR_MERGE, REGROUP, REGROW, EXCHANGE, CHANGE_KIND, SPLIT_OR_MERGE_KINDS = r
 
 
 @internal
+def attempt_connected(move, target, state, plan, rng):
+    """As `attempt`, for the moves of connected clusters."""
+    if move == REGROW:
+        return regrow(target, state, plan, rng)
+    if has_kinds(target):
+        if move == CHANGE_KIND:
+            return change_kind(target, state, plan, rng)
+        if move == SPLIT_OR_MERGE_KINDS:
+            return split_or_merge_kinds(target, state, plan, rng)
+    return -1, False
+
+
+@internal
 def attempt(move, target, state, plan, rng):
     """Attempt a move once; returns the number of its proposal, or -1 if there was none, and whether it was accepted.
 
@@ -79,18 +92,12 @@ def attempt(move, target, state, plan, rng):
     """
     if move == EXCHANGE:
         return exchange(target, state, plan, rng)
-    if not is_connected(target):
-        if move == SPLIT_OR_MERGE:
-            return split_or_merge(target, state, plan, rng)
-        if move == REGROUP:
-            return regroup(target, state, plan, rng)
-    elif move == REGROW:
-        return regrow(target, state, plan, rng)
-    if has_kinds(target):
-        if move == CHANGE_KIND:
-            return change_kind(target, state, plan, rng)
-        if move == SPLIT_OR_MERGE_KINDS:
-            return split_or_merge_kinds(target, state, plan, rng)
+    if is_connected(target):
+        return attempt_connected(move, target, state, plan, rng)
+    if move == SPLIT_OR_MERGE:
+        return split_or_merge(target, state, plan, rng)
+    if move == REGROUP:
+        return regroup(target, state, plan, rng)
     return -1, False
 
 
