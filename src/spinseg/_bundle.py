@@ -13,10 +13,19 @@ import numpy as np
 from llvmlite import ir
 from numba import typeof, types
 from numba.core.typing.templates import AttributeTemplate
-from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, models, register_model, unbox
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    lower_cast,
+    lower_getattr_generic,
+    models,
+    register_model,
+    unbox,
+)
 from numpy.typing import NDArray
 
 WORD = ir.IntType(64)
+QUESTIONS: set[Callable[[Any], bool]] = set()  # those of all bundles
 
 
 class Bundle:
@@ -35,6 +44,7 @@ class Bundle:
         cls._fields = tuple(cls.__annotations__)
         # With JIT off a question is the plain function.
         cls._questions = {question.__name__: getattr(question, "py_func", question) for question in questions}
+        QUESTIONS.update(cls._questions.values())
 
     def __init__(self, nested: Self | None = None, /, **arrays: NDArray[Any]) -> None:
         assert arrays.keys() == set(self._fields), arrays.keys() ^ set(self._fields)
@@ -74,8 +84,13 @@ class BundleType(types.Type):
     """A bundle, as Numba sees it: the names and types of its arrays, and the answers to its questions by name."""
 
     def __init__(self, name: str, fields: tuple[tuple[str, types.Array], ...], answers: dict[str, bool]) -> None:
-        self.fields, self.answers = fields, answers
+        self.name_of_class, self.fields, self.answers = name, fields, answers
         super().__init__(name=f"{name}{fields}{answers}")
+
+    @property
+    def unasked(self) -> Self:
+        """The type for a function that asks no questions, so that it is compiled once for all answers."""
+        return type(self)(self.name_of_class, self.fields, {})
 
     def place_of(self, name: str) -> int:
         """Where the description of an array begins in the table, behind the address of the nested bundle."""
@@ -119,6 +134,11 @@ def _load(context: Any, builder: Any, bundle: BundleType, pointer: Any, name: st
     place = builder.gep(pointer, [WORD(bundle.place_of(name))])
     described = context.get_value_type(dict(bundle.fields)[name])
     return builder.load(builder.bitcast(place, described.as_pointer()))
+
+
+@lower_cast(BundleType, BundleType)
+def _same_pointer(context: Any, builder: Any, bundle: BundleType, other: BundleType, pointer: Any) -> Any:
+    return pointer
 
 
 @unbox(BundleType)

@@ -5,7 +5,7 @@ import operator
 import os
 import shutil
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ from numba.core.typing.arraydecl import GetItemBuffer, SetItemBuffer
 from numba.core.typing.templates import infer_global
 from numba.core.untyped_passes import IRProcessing
 
-from spinseg._bundle import BundleType
+from spinseg._bundle import QUESTIONS, BundleType
 
 # Without Numba's reference counts, which cost more than the work of many functions here; nothing needs them where
 # compiled code makes no array. The option is not documented, so where it is gone we do without.
@@ -143,17 +143,29 @@ def internal(function: Any) -> Any:
     """As `jit`, for what only compiled code calls: an entry for the interpreter would have to be compiled, too.
 
     Numba would compile it for each size of a whole number, and for each literal; here all signed ones have 64 bits.
+    Nor is it compiled for each answer to questions that it does not ask.
     """
     dispatcher = njit(**OPTIONS, no_cpython_wrapper=True, pipeline_class=_PartCompiler)(function)
     if hasattr(dispatcher, "get_call_template"):  # with JIT off it is the plain function
         template_for = dispatcher.get_call_template
-        dispatcher.get_call_template = lambda args, kws: template_for(tuple(map(_widened, args)), kws)
+        dispatcher.get_call_template = lambda args, kws: template_for(
+            tuple(_widened(kind, asks(function)) for kind in args), kws
+        )
     return dispatcher
 
 
-def _widened(kind: types.Type) -> types.Type:
+@cache
+def asks(function: Any) -> bool:
+    """Whether a function, or one that it calls, asks a question that the type of a bundle answers."""
+    called = [function.__globals__.get(name) for name in function.__code__.co_names]
+    return function in QUESTIONS or any(asks(step.py_func) for step in called if hasattr(step, "py_func"))
+
+
+def _widened(kind: types.Type, asks: bool) -> types.Type:
     """The type as which an internal function takes an argument of a type."""
     kind = types.unliteral(kind)
+    if isinstance(kind, BundleType) and not asks:
+        return kind.unasked
     return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
 
 
