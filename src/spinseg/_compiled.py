@@ -105,8 +105,8 @@ class _Answers(FunctionPass):
     def __init__(self) -> None:
         super().__init__()
 
-    def run_pass(self, state: Any) -> bool:
-        code = state.func_ir
+    def run_pass(self, compilation: Any) -> bool:
+        code = compilation.func_ir
         calls = [
             assignment
             for block in code.blocks.values()
@@ -115,7 +115,7 @@ class _Answers(FunctionPass):
         ]
         for call in calls:
             asked, function = (guard(get_definition, code, part) for part in (call.value.args[0], call.value.func))
-            kind = state.args[asked.index] if isinstance(asked, ir.Arg) else None
+            kind = compilation.args[asked.index] if isinstance(asked, ir.Arg) else None
             if isinstance(kind, BundleType) and isinstance(function, ir.Global) and function.name in kind.answers:
                 answer = ir.Const(kind.answers[function.name], call.loc)
                 code._definitions[call.target.name] = [answer]
