@@ -12,10 +12,12 @@ TESTS = Path(__file__).parent
 SAMPLER = """
 import numpy as np, spinseg as ss, exact
 graph, kept = exact.graph(5)
-model = ss.Model(graph, ss.Flat(), ss.DirichletProcess(1.0), exact.MIXED[kept])
-ss.sample(model, 2, 1, rng=0)
-exact.iterated(model, 1.0, 10, 0)
-ss.find_map(model, 1, sweeps=2, rng=0)
+prior = ss.DirichletProcess(1.0)
+for how in {}, {"connected": True}, {"connected": True, "kinds": prior}:  # a type of target each
+    model = ss.Model(graph, ss.Flat(), prior, exact.MIXED[kept], **how)
+    ss.sample(model, 2, 1, rng=0)
+    exact.iterated(model, 1.0, 10, 0)
+    ss.find_map(model, 1, sweeps=2, rng=0)
 """
 THE_REST = """
 import sys; sys.path[:0] = ["..", "studies", "image"]

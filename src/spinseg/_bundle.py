@@ -6,29 +6,45 @@ the description of one of them. To the interpreter it is an object with arrays a
 run uncompiled, too.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from llvmlite import ir
 from numba import typeof, types
 from numba.core.typing.templates import AttributeTemplate
-from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, models, register_model, unbox
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    lower_cast,
+    lower_getattr_generic,
+    models,
+    register_model,
+    unbox,
+)
 from numpy.typing import NDArray
 
 WORD = ir.IntType(64)
+QUESTIONS: set[Callable[[Any], bool]] = set()  # those of all bundles
 
 
 class Bundle:
     """Arrays under the names that a subclass annotates. Their elements may be written; the arrays stay.
 
-    `nested` is another bundle of the same kind, which compiled code may read only where there is one.
+    `nested` is another bundle of the same kind, which compiled code may read only where there is one. `questions` are
+    functions of a bundle that return a bool. The answers are part of its type, so that the compiler leaves out branches
+    that it would never take.
     """
 
     _fields: ClassVar[tuple[str, ...]]
+    _questions: ClassVar[dict[str, Callable[[Any], bool]]]
     _address: int  # of the table
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, questions: tuple[Any, ...] = ()) -> None:
         cls._fields = tuple(cls.__annotations__)
+        # With JIT off a question is the plain function.
+        cls._questions = {question.__name__: getattr(question, "py_func", question) for question in questions}
+        QUESTIONS.update(cls._questions.values())
 
     def __init__(self, nested: Self | None = None, /, **arrays: NDArray[Any]) -> None:
         assert arrays.keys() == set(self._fields), arrays.keys() ^ set(self._fields)
@@ -65,11 +81,16 @@ def _of_arrays(kind: type[Bundle], arrays: dict[str, NDArray[Any]], nested: Bund
 
 
 class BundleType(types.Type):
-    """A bundle, as Numba sees it: the names and types of its arrays."""
+    """A bundle, as Numba sees it: the names and types of its arrays, and the answers to its questions by name."""
 
-    def __init__(self, name: str, fields: tuple[tuple[str, types.Array], ...]) -> None:
-        self.fields = fields
-        super().__init__(name=f"{name}{fields}")
+    def __init__(self, name: str, fields: tuple[tuple[str, types.Array], ...], answers: dict[str, bool]) -> None:
+        self.name_of_class, self.fields, self.answers = name, fields, answers
+        super().__init__(name=f"{name}{fields}{answers}")
+
+    @property
+    def unasked(self) -> Self:
+        """The type for a function that asks no questions, so that it is compiled once for all answers."""
+        return type(self)(self.name_of_class, self.fields, {})
 
     def place_of(self, name: str) -> int:
         """Where the description of an array begins in the table, behind the address of the nested bundle."""
@@ -83,10 +104,12 @@ KNOWN_TYPES: dict[Any, BundleType] = {}
 def _type_of(bundle: Bundle) -> BundleType:
     """The type of a bundle, for which Numba looks at the first of its kind only: it takes its time."""
     arrays = bundle._asdict()
-    kind = type(bundle), tuple((array.dtype, array.ndim, array.flags.num) for array in arrays.values())
+    answers = {name: ask(bundle) for name, ask in bundle._questions.items()}
+    layout = tuple((array.dtype, array.ndim, array.flags.num) for array in arrays.values())
+    kind = type(bundle), layout, tuple(answers.values())
     if kind not in KNOWN_TYPES:
         fields = tuple((name, typeof(array)) for name, array in arrays.items())
-        KNOWN_TYPES[kind] = BundleType(type(bundle).__name__, fields)
+        KNOWN_TYPES[kind] = BundleType(type(bundle).__name__, fields, answers)
     return KNOWN_TYPES[kind]
 
 
@@ -111,6 +134,11 @@ def _load(context: Any, builder: Any, bundle: BundleType, pointer: Any, name: st
     place = builder.gep(pointer, [WORD(bundle.place_of(name))])
     described = context.get_value_type(dict(bundle.fields)[name])
     return builder.load(builder.bitcast(place, described.as_pointer()))
+
+
+@lower_cast(BundleType, BundleType)
+def _same_pointer(context: Any, builder: Any, bundle: BundleType, other: BundleType, pointer: Any) -> Any:
+    return pointer
 
 
 @unbox(BundleType)

@@ -117,7 +117,7 @@ EXCHANGE_FAULTS = {
         "        pooled[bins[e]] += bin_count[e]\n    for site",
         "        pass\n    for site",
     ),
-    "an exchange cuts clusters": ("if plan.connected and not stay_connected(target, state, i, j):", "if False:"),
+    "an exchange cuts clusters": ("if is_connected(target) and not stay_connected(target, state, i, j):", "if False:"),
     "an exchange looks at one cluster": ("for gone, entered in ((i, j), (j, i)):", "for gone, entered in ((i, j),):"),
     "an exchanged site may touch nothing": ("        if not touches:\n", "        if False:\n"),
     "a site leaves its marker": ("return target.marker_size[marker] == 1.0 and n_marked", "return n_marked"),

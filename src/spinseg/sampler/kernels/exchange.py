@@ -9,12 +9,12 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import has_kinds, pool, update_slot
+from spinseg.sampler.kernels.clusters import pool, update_slot
 from spinseg.sampler.kernels.constraints import leaves_connected, n_marked
 from spinseg.sampler.kernels.kinds import kind_of
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.sampler.kernels.regrowth import draw_seeds
-from spinseg.sampler.kernels.state import LOG_POSTERIOR, NO_SPIN
+from spinseg.sampler.kernels.state import LOG_POSTERIOR, NO_SPIN, has_kinds, is_connected
 
 
 @internal
@@ -87,7 +87,7 @@ def exchange(target, state, plan, rng):
     """
     label, slot_of = state.label, state.slot_of
     log_u = math.log(1.0 - rng.random())
-    if plan.connected and rng.random() < 0.5:
+    if is_connected(target) and rng.random() < 0.5:
         i, _, j = draw_seeds(target, rng)
     else:
         i, j = int(rng.random() * label.size), int(rng.random() * label.size)
@@ -107,7 +107,7 @@ def exchange(target, state, plan, rng):
     if log_u >= plan.inv_temperature * change:
         return 0, False
     label[i], label[j] = label[j], label[i]
-    if plan.connected and not stay_connected(target, state, i, j):
+    if is_connected(target) and not stay_connected(target, state, i, j):
         label[i], label[j] = label[j], label[i]
         return 0, False
     for site, old, new in ((i, a, b), (j, b, a)):

@@ -211,7 +211,7 @@ def allocate_along(target, state, seeds, n_sides, second, n_sites, forced, is_or
         add_pooled(target, state, k + side, 1, n_bins, 1)
         if not is_ordered and q == n_seeds - 1:
             for s in range(n_seeds):
-                n_reached = reach(target, state, seeds[s], seeds, n_reached, rng)
+                n_reached = reach(target, state, member[s], seeds, n_reached, rng)
         elif not is_ordered and q >= n_seeds:
             n_reached = reach(target, state, u, seeds, n_reached, rng)
     for s in range(n_sides):

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from spinseg._compiled import internal, jit
-from spinseg.sampler.kernels.clusters import has_kinds
 from spinseg.sampler.kernels.exchange import exchange
 from spinseg.sampler.kernels.kinds import change_kind, kinds_are_full, split_or_merge_kinds, sum_kinds
 from spinseg.sampler.kernels.reallocation import regroup, split_or_merge
@@ -26,6 +25,8 @@ from spinseg.sampler.kernels.state import (
     PROPOSED,
     STOP,
     STOPPED,
+    has_kinds,
+    is_connected,
 )
 from spinseg.sampler.kernels.sweep import sweep
 
@@ -71,23 +72,32 @@ SPLIT_OR_MERGE, REGROUP, REGROW, EXCHANGE, CHANGE_KIND, SPLIT_OR_MERGE_KINDS = r
 
 
 @internal
+def attempt_connected(move, target, state, plan, rng):
+    """As `attempt`, for the moves of connected clusters."""
+    if move == REGROW:
+        return regrow(target, state, plan, rng)
+    if has_kinds(target):
+        if move == CHANGE_KIND:
+            return change_kind(target, state, plan, rng)
+        if move == SPLIT_OR_MERGE_KINDS:
+            return split_or_merge_kinds(target, state, plan, rng)
+    return -1, False
+
+
+@internal
 def attempt(move, target, state, plan, rng):
     """Attempt a move once; returns the number of its proposal, or -1 if there was none, and whether it was accepted.
 
     `spin` is zero before the first attempt of an iteration at each move.
     """
+    if move == EXCHANGE:
+        return exchange(target, state, plan, rng)
+    if is_connected(target):
+        return attempt_connected(move, target, state, plan, rng)
     if move == SPLIT_OR_MERGE:
         return split_or_merge(target, state, plan, rng)
     if move == REGROUP:
         return regroup(target, state, plan, rng)
-    if move == REGROW:
-        return regrow(target, state, plan, rng)
-    if move == EXCHANGE:
-        return exchange(target, state, plan, rng)
-    if move == CHANGE_KIND:
-        return change_kind(target, state, plan, rng)
-    if move == SPLIT_OR_MERGE_KINDS:
-        return split_or_merge_kinds(target, state, plan, rng)
     return -1, False
 
 

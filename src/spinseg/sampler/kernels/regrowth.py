@@ -14,14 +14,13 @@ from spinseg._compiled import internal
 from spinseg.sampler.kernels.clusters import (
     change_if_merged,
     change_if_replaced,
-    has_kinds,
     merge_clusters,
     replace_clusters,
 )
 from spinseg.sampler.kernels.constraints import couplings_between, n_marked
 from spinseg.sampler.kernels.growth import allocate_along, discard, forget
 from spinseg.sampler.kernels.kinds import keep_kinds, reject_kinds, replace_kinds
-from spinseg.sampler.kernels.state import FORCED, FREE, N_CLUSTERS
+from spinseg.sampler.kernels.state import FORCED, FREE, N_CLUSTERS, has_kinds
 
 
 @internal

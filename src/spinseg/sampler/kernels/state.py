@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinseg._bundle import Bundle
+from spinseg._compiled import internal
 
 # Entries of State.counters and State.scalars.
 N_CLUSTERS, N_SPIN_CLUSTERS, NEXT_INDEX, STOP, REACH = range(5)
@@ -38,7 +39,19 @@ NO_SPIN = -1  # a spin-cluster that no site is in
 DONE, FULL, STOPPED = range(3)
 
 
-class Target(Bundle):
+@internal
+def is_connected(target):
+    """Whether clusters must be connected."""
+    return target.seed_weight.size > 0
+
+
+@internal
+def has_kinds(target):
+    """Whether the clusters are regions that have kinds, and likelihoods are those of kinds (`kinds.py`)."""
+    return target.kind_table.shape[1] > 0
+
+
+class Target(Bundle, questions=(is_connected, has_kinds)):
     """The posterior, shared by all chains and never written: n sites, D bins, B blocks, S statistics."""
 
     start: np.ndarray  # (n + 1,) uint64; the half-edges of site i are start[i]..start[i+1]

@@ -5,13 +5,12 @@ import math
 import numpy as np
 
 from spinseg._compiled import internal
-from spinseg.sampler.kernels.clusters import drop_slot, has_kinds, likelihood_at, pool, update_slot
+from spinseg.sampler.kernels.clusters import drop_slot, likelihood_at, pool, update_slot
 from spinseg.sampler.kernels.constraints import holds_part, leaves_connected, n_marked
 from spinseg.sampler.kernels.kinds import kinds_are_full, move_between_kinds, weigh_with_kinds
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.sampler.kernels.state import (
     ANYWHERE,
-    CONNECTED,
     DONE,
     FULL,
     LAM,
@@ -22,6 +21,8 @@ from spinseg.sampler.kernels.state import (
     REACH,
     STOP,
     STOPPED,
+    has_kinds,
+    is_connected,
 )
 
 
@@ -235,7 +236,7 @@ def weigh_destinations(target, state, c):
     if reach != ANYWHERE and target.log_w[group.size] == -np.inf and not touches_another(target, state, group):
         return old, np.int64(old), 0, 0
     n_bins = pool(target, state, group)
-    if reach == ANYWHERE:
+    if not is_connected(target) and reach == ANYWHERE:
         return old, np.int64(old), n_bins, weigh(target, state, group, old, n_bins)
     if target.marker_size.size > 0 and holds_part(target, state.pool_total):
         return old, np.int64(old), n_bins, 0
@@ -269,7 +270,7 @@ def move(target, state, c, old, new, n_bins, change):
     if new == counters[N_CLUSTERS]:
         counters[N_CLUSTERS] += 1
     if state.size[old] == 0:
-        drop_slot(state, np.int64(old))
+        drop_slot(state, old)
 
 
 @internal
@@ -287,11 +288,11 @@ def sweep(target, state, inv_temperature, rng):
             weigh_sizes(state, c, old, n_destinations)
             there = choose(state, n_destinations, inv_temperature, rng)
             # Whether the rest stays connected matters only now: if not, the spin-cluster stays whatever was drawn.
-            if there != here and (counters[REACH] != CONNECTED or may_leave(target, state, c)):
+            if there != here and (not is_connected(target) or may_leave(target, state, c)):
                 new = there if counters[REACH] == ANYWHERE else np.int64(state.touched[there])
                 if has_kinds(target):
                     n_members = np.int64(state.first[c + 1]) - np.int64(state.first[c])
                     move_between_kinds(target, state, n_members, there, np.int64(old), n_bins)
-                move(target, state, c, old, new, n_bins, state.log_weight[there] - state.log_weight[here])
+                move(target, state, c, np.int64(old), new, n_bins, state.log_weight[there] - state.log_weight[here])
     counters[NEXT_INDEX] = counters[N_SPIN_CLUSTERS]
     return DONE
