@@ -2,9 +2,6 @@
 
 import re
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from urllib.parse import urlsplit
 
@@ -32,12 +29,9 @@ TIMEOUT = 1000 * PATIENCE  # milliseconds
 
 
 @pytest.fixture(scope="module")
-def address():
-    """The address of a running server."""
-    command = [sys.executable, "-m", "spinseg", "app", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        yield process.stdout.readline().split()[3]
-        process.send_signal(signal.SIGINT)
+def address(server):
+    """The address of the server."""
+    return f"http://127.0.0.1:{server.port}/"
 
 
 @pytest.fixture(scope="module")
