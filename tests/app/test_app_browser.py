@@ -141,16 +141,19 @@ def test_it_opens_on_the_result_the_detail_changes_it_and_ten_draws_open_enlarge
     assert page.is_checked("#result") and page.is_checked("[name=view][value=outlines]")
     pause(page)
     wait_until(lambda: "Result at detail 0.65 with" in page.inner_text("#caption"))
-    before = pixels(page)
     assert "auto" in page.inner_text("#detail")
+    first = pixels(page)
     page.focus("#control-detail-slider")
     page.keyboard.press("End")
     wait_until(lambda: "Result at detail 1 with" in page.inner_text("#caption"))
-    wait_until(lambda: pixels(page) != before)
+    wait_until(lambda: pixels(page) != first)
     wait_until(lambda: "detail=1" in page.evaluate("location.href"))
     assert page.input_value("#control-detail") == "1"
+    finest = pixels(page)
     page.click("#detail .reset")
-    wait_until(lambda: pixels(page) == before)
+    wait_until(lambda: "Result at detail 0.65 with" in page.inner_text("#caption"))
+    wait_until(lambda: pixels(page) != finest)
+    before = pixels(page)  # now of all sweeps
     shown = page.inner_text("#clusters")
     assert f"with {shown} region" in page.inner_text("#caption")
     page.click("#ten")
@@ -257,7 +260,7 @@ def test_it_says_what_auto_chose_and_takes_its_level_of_detail(opened, tmp_path)
 
 
 def test_back_leads_from_an_image_to_the_start_and_forward_to_the_image(opened, small):
-    page = opened("#preset=photo&chains=1")
+    page = opened("#preset=photo&chains=1&speed=5")
     page.set_input_files("#file", small)
     run_until(page, 1)
     page.go_back()

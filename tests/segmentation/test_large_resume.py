@@ -15,7 +15,7 @@ zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
 da = pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
 tifffile = pytest.importorskip("tifffile")
 
-FAST = {"n_sites": 60, "sweeps": 4, "tile": 64, "jobs": 1, "rng": 0}
+FAST = {"n_sites": 60, "sweeps": 4, "chains": 1, "tile": 64, "jobs": 1, "rng": 0}
 SHAPE = (70, 100)  # four tiles
 FACTS = ("overview.png", "result.json")
 
