@@ -176,7 +176,7 @@ def test_a_large_picture_is_looked_at_at_a_smaller_size(picture):
 )
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_smallest_pictures_work(image, preset, tmp_path):
-    found = ss.segment(image, preset, sweeps=10, chains=1, rng=0)
+    found = ss.segment(image, preset, sweeps=10, rng=0)
     assert found.n_clusters == 1
     found.save(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
