@@ -14,7 +14,7 @@ import spinseg as ss
 from spinseg.image.formats import content_hash
 from spinseg.segmentation.batch import segment_file, segment_files
 
-FAST = {"preset": "classes", "sweeps": 2, "chains": 1, "n_sites": 9, "rng": 0}
+FAST = {"sweeps": 2, "chains": 1, "n_sites": 9, "rng": 0}
 
 
 def halves(column):
