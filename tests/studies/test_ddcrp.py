@@ -192,10 +192,8 @@ def test_enumeration_and_long_run_frequencies_agree_with_the_golden_answers(gold
     np.testing.assert_allclose(np.bincount(of_partition, p, known.size), known, rtol=0, atol=1e-9)
 
     # Long-run frequencies, with their error from batches of 400 sweeps.
-    n_batches = effort(100, 800)
-    chain = sample_ddcrp(
-        graph, likelihood, 400 * n_batches + 400, alpha=golden["alpha"], gamma=gamma, init="one", burn_in=400, thin=1, rng=3
-    )
+    n_batches, how = effort(100, 800), {"init": "one", "burn_in": 400, "thin": 1, "rng": 3}
+    chain = sample_ddcrp(graph, likelihood, 400 * n_batches + 400, alpha=golden["alpha"], gamma=gamma, **how)
     shares = np.array([exact.frequencies(batch) / 400 for batch in chain.labels.reshape(n_batches, 400, -1)])
     assert not shares[:, known == 0].any()
     common = known > 0.4 / n_batches  # 160 draws are expected
