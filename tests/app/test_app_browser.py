@@ -3,15 +3,16 @@
 import re
 import shutil
 import time
+from functools import partial
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 from PIL import Image
 
+import processes
 import spinseg as ss
 from effort import exhaustive
-from processes import PATIENCE, wait_until
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.presets.preset import Preset
 
@@ -24,8 +25,9 @@ playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is no
 
 from spinseg.app.controls import controls  # noqa: E402
 
+wait_until = partial(processes.wait_until, every=0.1)  # a look takes the browser a moment
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
-TIMEOUT = 1000 * PATIENCE  # milliseconds
+TIMEOUT = 1000 * processes.PATIENCE  # milliseconds
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +252,7 @@ def test_it_says_what_auto_chose_and_takes_its_level_of_detail(opened, tmp_path)
     Image.fromarray((40 + 120 * discs + 8 * rng.normal(size=discs.shape)).clip(0, 255).astype(np.uint8)).save(
         tmp_path / "cells.png"
     )
-    page = opened()
+    page = opened("#speed=5")
     page.set_input_files("#file", tmp_path / "cells.png")
     run_until(page, 1)
     page.wait_for_function("() => document.getElementById('preset-about').textContent.startsWith('For this image: ')")
