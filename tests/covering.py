@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 
-CANDIDATES = 30  # rows that are tried for each one taken
+CANDIDATES = 10  # rows that are tried for each one taken
 
 
 def pairwise(factors: dict[str, list]) -> list[dict]:
