@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 
-CANDIDATES = 30  # rows that are tried for each one taken
+CANDIDATES = 10  # rows that are tried for each one taken
 
 
 def pairwise(factors: dict[str, list]) -> list[dict]:
@@ -14,27 +14,29 @@ def pairwise(factors: dict[str, list]) -> list[dict]:
         (a, i, b, j) for a, b in combinations(names, 2) for i in range(len(factors[a])) for j in range(len(factors[b]))
     }
     while left:
-        row = max((candidate(names, factors, left, rng) for _ in range(CANDIDATES)), key=lambda row: gain(row, left))
+        ordered = sorted(left)
+        tried = [candidate(names, factors, left, ordered, rng) for _ in range(CANDIDATES)]
+        row = max(tried, key=lambda row: len(pairs(row) & left))
         left -= pairs(row)
         rows.append({name: factors[name][row[name]] for name in names})
     return rows
 
 
-def candidate(names, factors, left, rng):
+def candidate(names, factors, left, ordered, rng):
     """A row that starts with a pair that is left, and takes for each other factor the value that gains most."""
-    a, i, b, j = sorted(left)[rng.integers(len(left))]
+    a, i, b, j = ordered[rng.integers(len(ordered))]
     row = {a: i, b: j}
     for name in rng.permutation([name for name in names if name not in row]):
-        values = rng.permutation(len(factors[name]))
-        row[name] = int(max(values, key=lambda value: gain({**row, name: int(value)}, left)))
+        values = rng.permutation(len(factors[name])).tolist()
+        row[name] = max(values, key=lambda value: gain(row, str(name), value, left))
     return {name: row[name] for name in names}
+
+
+def gain(row, name, value, left):
+    """How many pairs that are left a row holds with the value of one more factor."""
+    return sum((other, i, name, value) in left or (name, value, other, i) in left for other, i in row.items())
 
 
 def pairs(row):
     """All pairs of a row, in either order of the factors."""
     return {(a, row[a], b, row[b]) for a in row for b in row if a != b}
-
-
-def gain(row, left):
-    """How many pairs that are left a row holds."""
-    return len(pairs(row) & left)

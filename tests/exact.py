@@ -142,8 +142,10 @@ def check_reached(model: ss.Model, labels: np.ndarray, above: float = 0.0) -> No
 
 
 def best_log_posterior(model: ss.Model) -> float:
-    """That of the best of all partitions."""
-    return max(model.log_posterior(row) for row in partitions(model.graph.n_sites))
+    """That of the best of all states."""
+    best = states_of(model)[np.argmax(log_probabilities(model))]
+    labels, kinds = np.split(best, [model.graph.n_sites])
+    return model.log_posterior(labels, kinds if kinds.size else None)
 
 
 @jit

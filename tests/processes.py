@@ -10,12 +10,12 @@ PATIENCE = 600
 SMALL_CLUSTER = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 60}
 
 
-def wait_until(true, seconds=PATIENCE):
-    """Wait for a condition."""
+def wait_until(true, seconds=PATIENCE, every=0.01):
+    """Wait for a condition, and look this often."""
     until = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < until, "waited in vain"
-        time.sleep(0.01)
+        time.sleep(every)
 
 
 def find_in_children(folder):

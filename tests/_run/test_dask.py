@@ -193,9 +193,9 @@ def test_going_on_after_an_interruption_ends_as_without_one(here, cluster):
     assert run.exit_code == 0 and run.stdout.startswith("5 skipped (already complete)\n")  # no cluster was asked for
 
 
-def test_a_result_that_is_there_is_kept_on_a_cluster_too(here, cluster):
+def test_a_result_that_is_there_is_kept_on_a_cluster_too(here, small):
     before = contents(here / "serial")
-    code, reported, lines = spinseg(SOURCES[0], *OPTIONS, "--out", "serial", "--dask", cluster.scheduler.address)
+    code, reported, lines = spinseg(SOURCES[0], *OPTIONS, "--out", "serial", "--dask", small.scheduler_address)
     assert code == 2 and reported[0]["error"].endswith("which are kept; --overwrite replaces them")
     assert contents(here / "serial") == before and lines == [f"spinseg: {reported[0]['error']}"]
 

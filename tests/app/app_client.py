@@ -226,6 +226,9 @@ class Listener:
         self._connection.close()
 
 
+LEFT: list[Listener] = []  # listeners that stay until the server has ended
+
+
 def is_in_order(reply, method="GET"):
     """Check that a reply is no server error, and that a refusal is one sentence."""
     assert reply.status < 500, reply

@@ -2,19 +2,17 @@
 
 import re
 import shutil
-import signal
-import subprocess
-import sys
 import time
+from functools import partial
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 from PIL import Image
 
+import processes
 import spinseg as ss
 from effort import exhaustive
-from processes import PATIENCE, wait_until
 from spinseg.pictures import PICTURES
 from spinseg.segmentation.presets.preset import Preset
 
@@ -27,17 +25,15 @@ playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is no
 
 from spinseg.app.controls import controls  # noqa: E402
 
+wait_until = partial(processes.wait_until, every=0.1)  # a look takes the browser a moment
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
-TIMEOUT = 1000 * PATIENCE  # milliseconds
+TIMEOUT = 1000 * processes.PATIENCE  # milliseconds
 
 
 @pytest.fixture(scope="module")
-def address():
-    """The address of a running server."""
-    command = [sys.executable, "-m", "spinseg", "app", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        yield process.stdout.readline().split()[3]
-        process.send_signal(signal.SIGINT)
+def address(server):
+    """The address of the server."""
+    return f"http://127.0.0.1:{server.port}/"
 
 
 @pytest.fixture(scope="module")
@@ -147,16 +143,19 @@ def test_it_opens_on_the_result_the_detail_changes_it_and_ten_draws_open_enlarge
     assert page.is_checked("#result") and page.is_checked("[name=view][value=outlines]")
     pause(page)
     wait_until(lambda: "Result at detail 0.65 with" in page.inner_text("#caption"))
-    before = pixels(page)
     assert "auto" in page.inner_text("#detail")
+    first = pixels(page)
     page.focus("#control-detail-slider")
     page.keyboard.press("End")
     wait_until(lambda: "Result at detail 1 with" in page.inner_text("#caption"))
-    wait_until(lambda: pixels(page) != before)
+    wait_until(lambda: pixels(page) != first)
     wait_until(lambda: "detail=1" in page.evaluate("location.href"))
     assert page.input_value("#control-detail") == "1"
+    finest = pixels(page)
     page.click("#detail .reset")
-    wait_until(lambda: pixels(page) == before)
+    wait_until(lambda: "Result at detail 0.65 with" in page.inner_text("#caption"))
+    wait_until(lambda: pixels(page) != finest)
+    before = pixels(page)  # now of all sweeps
     shown = page.inner_text("#clusters")
     assert f"with {shown} region" in page.inner_text("#caption")
     page.click("#ten")
@@ -253,7 +252,7 @@ def test_it_says_what_auto_chose_and_takes_its_level_of_detail(opened, tmp_path)
     Image.fromarray((40 + 120 * discs + 8 * rng.normal(size=discs.shape)).clip(0, 255).astype(np.uint8)).save(
         tmp_path / "cells.png"
     )
-    page = opened()
+    page = opened("#speed=5")
     page.set_input_files("#file", tmp_path / "cells.png")
     run_until(page, 1)
     page.wait_for_function("() => document.getElementById('preset-about').textContent.startsWith('For this image: ')")
@@ -263,7 +262,7 @@ def test_it_says_what_auto_chose_and_takes_its_level_of_detail(opened, tmp_path)
 
 
 def test_back_leads_from_an_image_to_the_start_and_forward_to_the_image(opened, small):
-    page = opened("#preset=photo&chains=1")
+    page = opened("#preset=photo&chains=1&speed=5")
     page.set_input_files("#file", small)
     run_until(page, 1)
     page.go_back()

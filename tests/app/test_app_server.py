@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from app_client import Listener, Server, complete, is_guarded, is_in_order, small
+from app_client import LEFT, Listener, Server, complete, is_guarded, is_in_order, small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -44,11 +44,12 @@ def fuzz(examples):
     return settings(max_examples=examples, derandomize=True, database=None, deadline=None, suppress_health_check=slow)
 
 
-# The same server with shorter times, an error in /api/about, and an image whose chains take long to prepare.
+# The same server with shorter times, no start that compiles, an error in /api/about, and an image that takes long.
 SPARE = """
 import time
 from spinseg.app import handlers, server, session
 session.STOP_SECONDS, session.CLOSE_SECONDS, session.MAX_SESSIONS, session.MAX_RUNNING_CHAINS = 0.5, 1.5, 12, 4
+session.Sessions.compile = lambda sessions: sessions.compiled.set()
 def fail(*arguments): raise ValueError("a secret of the server")
 handlers.page_description = fail
 new_run = session.Session._new_run
@@ -67,20 +68,6 @@ POSTS_OF_PAGE |= {"conditioned": '{"seeds": {"1": [[1, 1]]}}', "pause": "{}", "s
 # --- a server and its clients ---
 
 
-LEFT: list[Listener] = []  # listeners that stay until the server has ended
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """The server of the command, which must end on Ctrl-C and print nothing on standard error."""
-    server = Server.started(tmp_path_factory.mktemp("server"), "-m", "spinseg", "app", "--no-browser")
-    yield server
-    reported = "\n".join(server.end())
-    for listener in LEFT:
-        listener.close()
-    assert reported == ""
-
-
 @pytest.fixture(scope="module")
 def spare(tmp_path_factory):
     """A server with short timeouts, on which `/api/about` fails."""
@@ -93,13 +80,14 @@ def spare(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bystander(server):
-    """The session of another user, which runs slowly until the server ends."""
+    """The session of another user, which runs slowly until the tests of this file end; its listener stays."""
     page = server.page(chains=1, seed=5)
     listener, began = Listener(server, page), time.monotonic()
     LEFT.append(listener)
     assert server.ask("POST", f"{page}/run", json.dumps({"speed": SPEED})).status == 200
     listener.wait_for(lambda frame: frame["sweeps"] > 0)
-    return page, listener, began
+    yield page, listener, began
+    assert server.ask("POST", f"{page}/pause", "{}").status == 200
 
 
 @pytest.fixture(autouse=True)

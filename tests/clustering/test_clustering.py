@@ -64,13 +64,13 @@ def test_couplings_are_beta_times_weights_and_by_default_add_up_to_a_constant():
     assert alone.beta.size == 0 and repr(alone.prior) == "DirichletProcess(concentration=1.0)"
 
 
-def stripes(seed, n_noise=0, distance=3.0):
+def stripes(seed, n_noise=0, distance=3.0, side=24):
     """Three stripes of a square whose first two features differ, beside features of noise; and the truth and graph."""
-    truth = np.repeat(np.arange(3), 8 * 24)
+    truth = np.repeat(np.arange(3), side**2 // 3)
     centers = distance * np.array([[0, 0], [1, 0], [0, 1]])[truth]
     values = np.random.default_rng(seed).normal(size=(truth.size, 2 + n_noise))
     values[:, :2] += centers
-    return values, truth, ss.SiteGraph.grid((24, 24))
+    return values, truth, ss.SiteGraph.grid((side, side))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -87,9 +87,9 @@ def test_the_second_start_finds_clusters_that_merging_of_single_sites_misses(see
 @pytest.mark.parametrize("connected", [False, True])
 @pytest.mark.parametrize("likelihood", ["gaussian", "histogram", "poisson"])
 def test_starts_are_partitions_that_the_posterior_allows(likelihood, connected):
-    values, _, graph = stripes(0)
+    values, _, graph = stripes(0, side=12)
     counts = np.random.default_rng(0).poisson(np.exp(values / 3))
-    tables = [values if likelihood == "gaussian" else counts, np.zeros((576, 60)), np.ones((576, 60))]  # two are flat
+    tables = [values if likelihood == "gaussian" else counts, np.zeros((144, 60)), np.ones((144, 60))]  # two are flat
     for table, prior in product(tables, (None, ss.Potts(2), ss.DirichletProcess(1.0, min_size=20))):
         model = clustering_model(table, graph, likelihood=likelihood, prior=prior, connected=connected)
         starts = starting_partitions(model, np.random.default_rng(0))

@@ -51,7 +51,7 @@ def test_even_light_is_left_alone(seed):
 def test_a_step_is_no_light(cut):
     truth = (np.linspace(0, 1, SHAPE[1]) > cut)[None].repeat(SHAPE[0], 0)
     image = 0.3 + 0.3 * truth + np.random.default_rng(7).normal(0, 0.03, SHAPE)
-    seg = ss.segment(image, "classes", intensity_range=(0, 1), rng=0)
+    seg = ss.segment(image, "classes", intensity_range=(0, 1), rng=0, sweeps=20)
     assert seg.light is None
     assert seg.n_clusters == 2
     assert agreement(seg, truth) > 0.98
@@ -62,7 +62,7 @@ def test_classes_are_found_in_uneven_light_and_the_report_shows_it():
     image = image * np.exp(BUMP)
     inside = np.hypot(X, Y) < 1.1
     lit, as_is = (
-        ss.segment(image, "classes", mask=inside, intensity_range=(0, 1.3), even_light=even, rng=0)
+        ss.segment(image, "classes", mask=inside, intensity_range=(0, 1.3), even_light=even, rng=0, sweeps=20)
         for even in (True, False)
     )
     assert lit.n_clusters == 3

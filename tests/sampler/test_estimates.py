@@ -10,7 +10,6 @@ import pytest
 import spinseg as ss
 from effort import effort
 from exact import partitions
-from spinseg._compiled import entry
 from spinseg.partition import pairs
 from spinseg.partition.numbering import by_first_appearance
 from spinseg.partition.pairs import co_clustering, count_clusters, separation_probability
@@ -179,7 +178,8 @@ def test_the_tables_and_the_running_loss_equal_those_recomputed(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_site_goes_where_the_expected_loss_is_least(loss):
-    best_slot, remove_site, add_site = map(entry, (kernels.best_slot, kernels.remove_site, kernels.add_site))
+    functions = (kernels.best_slot, kernels.remove_site, kernels.add_site)
+    best_slot, remove_site, add_site = (getattr(f, "py_func", f) for f in functions)  # to compile them takes longer
     draws, stays = blurred(6, n_draws=10), 0
     search, _, scale = tables(loss, draws)
     searching._start(search, draws[0])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import pytest
 import model_cases
 import spinseg as ss
 from chain_cases import KINDS, assert_same
-from effort import exhaustive
+from effort import effort, exhaustive
 from spinseg.sampler import plan
 
 SHARED = {"chains": 2, "burn_in": 20, "thin": 3}
@@ -28,8 +29,10 @@ def model():
     return ss.Model(graph, model_cases.likelihoods(64, 1)["product"], ss.DirichletProcess(2.0), beta)
 
 
-@pytest.mark.parametrize("posterior", ["plain", "connected", "with seeds", "many sites", "mixture"])
-@pytest.mark.parametrize("kind", KINDS)
+POSTERIORS = ["plain", "connected", "with seeds", "many sites", "mixture"]
+
+
+@pytest.mark.parametrize(("posterior", "kind"), list(product(POSTERIORS, KINDS))[:: effort(3, 1)])
 def test_going_on_is_the_same_as_never_having_stopped(model, posterior, kind, tmp_path, monkeypatch):
     keywords = SHARED | KINDS[kind]
     if posterior == "many sites":
@@ -39,13 +42,13 @@ def test_going_on_is_the_same_as_never_having_stopped(model, posterior, kind, tm
         model = like(model, beta=[model.beta, model.beta - 0.3])
     elif posterior != "plain":
         model = like(model, connected=True, seeds=SEEDS if posterior == "with seeds" else None)
-    whole = ss.sample(model, 120, rng=5, **keywords)
-    part = ss.sample(model, 41, rng=5, **keywords)
+    whole = ss.sample(model, 60, rng=5, **keywords)
+    part = ss.sample(model, 25, rng=5, **keywords)
     for _ in range(2):  # resuming leaves what it resumes from as it was
-        assert_same(ss.sample(model, 120, resume_from=part, **keywords), whole)
+        assert_same(ss.sample(model, 60, resume_from=part, **keywords), whole)
     part.save(tmp_path / "part.npz")
-    again = ss.sample(model, 77, resume_from=tmp_path / "part.npz", checkpoint=tmp_path / "on.npz", **keywords)
-    assert_same(ss.sample(model, 120, resume_from=tmp_path / "on.npz", workers=1, **keywords), whole)
+    again = ss.sample(model, 41, resume_from=tmp_path / "part.npz", checkpoint=tmp_path / "on.npz", **keywords)
+    assert_same(ss.sample(model, 60, resume_from=tmp_path / "on.npz", workers=1, **keywords), whole)
     loaded = ss.Chains.load(tmp_path / "on.npz")
     assert_same(loaded, again)
     assert loaded.seconds >= part.seconds

@@ -9,13 +9,13 @@ from large_runs import in_this_process
 from spinseg.pictures import PICTURES
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def picture():
     with Image.open(PICTURES["coffee"].path) as image:
         return np.asarray(image)[100:220, 200:360]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def found(picture):
     return ss.segment(picture, rng=3)
 

@@ -36,7 +36,7 @@ def test_segment_is_a_function_however_it_is_imported():
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_segmentation_has_the_shape_of_the_picture(picture, preset):
     before = picture.copy()
-    found = ss.segment(picture, preset, sweeps=40, chains=2, rng=3)
+    found = ss.segment(picture, preset, sweeps=12, chains=2, rng=3)
     np.testing.assert_array_equal(picture, before)
     assert found.labels.shape == found.sites.shape == found.boundary_probability.shape == picture.shape[:2]
     assert found.labels.dtype == np.int32 and np.unique(found.labels).tolist() == list(range(1, found.n_clusters + 1))
@@ -194,12 +194,12 @@ def test_volumes_and_many_channels(preset, tmp_path):
     rng = np.random.default_rng(0)
     volume = rng.normal(0.3, 0.02, (12, 24, 30))
     volume[:, 8:, 10:20] += 0.4
-    found = ss.segment(volume, preset, channel_axis=None, n_sites=60, sweeps=10, rng=0)
+    found = ss.segment(volume, preset, channel_axis=None, n_sites=60, sweeps=4, chains=1, rng=0)
     assert found.labels.shape == volume.shape
     found.save(tmp_path)
     np.testing.assert_array_equal(imread(tmp_path / "labels.tif"), found.labels)
     bands = np.concatenate([volume[0, ..., None]] * 6, axis=2)
-    many = ss.segment(bands, preset, channel_axis=-1, n_sites=60, sweeps=10, rng=0)
+    many = ss.segment(bands, preset, channel_axis=-1, n_sites=60, sweeps=4, chains=1, rng=0)
     assert many.labels.shape == bands.shape[:2]
 
 

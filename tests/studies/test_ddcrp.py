@@ -191,13 +191,12 @@ def test_enumeration_and_long_run_frequencies_agree_with_the_golden_answers(gold
     of_partition = np.searchsorted(exact.code(exact.partitions(N_SITES)), exact.code(clusters))
     np.testing.assert_allclose(np.bincount(of_partition, p, known.size), known, rtol=0, atol=1e-9)
 
-    # Long-run frequencies, with their error from 800 batches of 400 sweeps.
-    chain = sample_ddcrp(
-        graph, likelihood, 320_400, alpha=golden["alpha"], gamma=gamma, init="one", burn_in=400, thin=1, rng=3
-    )
-    shares = np.array([exact.frequencies(batch) / 400 for batch in chain.labels.reshape(800, 400, -1)])
+    # Long-run frequencies, with their error from batches of 400 sweeps.
+    n_batches, how = effort(100, 800), {"init": "one", "burn_in": 400, "thin": 1, "rng": 3}
+    chain = sample_ddcrp(graph, likelihood, 400 * n_batches + 400, alpha=golden["alpha"], gamma=gamma, **how)
+    shares = np.array([exact.frequencies(batch) / 400 for batch in chain.labels.reshape(n_batches, 400, -1)])
     assert not shares[:, known == 0].any()
-    common = known > 0.0005
+    common = known > 0.4 / n_batches  # 160 draws are expected
     error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
     z = (shares.mean(axis=0) - known)[common] / error[common]
     assert np.abs(z).max() < 4.5, z
