@@ -1,6 +1,7 @@
 """Where machine code is kept, and bundles of arrays that compiled code takes by reference."""
 
 import copy
+import os
 import pickle
 from pathlib import Path
 
@@ -99,3 +100,44 @@ def test_a_bundle_has_all_its_arrays_and_no_more():
         Pair(one=np.zeros(1))
     with pytest.raises(AssertionError):
         Pair(one=np.zeros(1), table=np.zeros((1, 1), np.int32), third=np.zeros(1))
+
+
+@_compiled.internal
+def is_long(row):
+    """Whether there are more than two entries."""
+    return row.one.size > 2
+
+
+class Row(Bundle, questions=(is_long,)):
+    """An array, and whether it is long."""
+
+    one: np.ndarray  # (n,) float64
+
+
+@_compiled.internal
+def first(row):
+    """The first entry."""
+    return row.one[0]
+
+
+@_compiled.internal
+def last_of_long(row):
+    """The last entry of a long row."""
+    return row.one[2] if is_long(row) else np.nan
+
+
+def ends(row):
+    """The first entry, and of a long row the sum of the first and the last."""
+    if is_long(row):
+        return first(row) + last_of_long(row)
+    return first(row)
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_a_branch_is_compiled_for_the_bundles_that_take_it_and_what_asks_nothing_once(monkeypatch):
+    monkeypatch.setattr(_compiled, "cache_folder", lambda: None)  # nothing is loaded from disk
+    compiled, short, long = _compiled.jit(ends), Row(one=np.array([2.0, 1.0])), Row(one=np.array([2.0, 1.0, 4.0]))
+    assert compiled(short) == 2.0
+    assert len(last_of_long.signatures) == 0
+    assert compiled(long) == 6.0
+    assert [len(function.signatures) for function in (compiled, first, last_of_long)] == [2, 1, 1]

@@ -1,7 +1,8 @@
 """The arrays of the compiled sampler: the posterior, the state of a chain, and the record of its draws.
 
 Every argument of a compiled function is a number, an array, a named tuple or a bundle of arrays, so that one compiled
-signature serves every model. Inputs are assumed valid: the public functions check them.
+signature serves every model for which the questions of `Target` have the same answers. Inputs are assumed valid: the
+public functions check them.
 
 A cluster has a lasting *id*, written in `label`, and a *slot*, its place in the tables of statistics. Slots 0..k-1 are
 occupied, slot k is empty and stands for the new cluster. When a cluster vanishes, the last slot moves into its place;
