@@ -7,12 +7,14 @@ from importlib import import_module
 from typing import Annotated
 
 import typer
+from threadpoolctl import threadpool_limits
 
+from spinseg._run.executor import THREAD_VARIABLES
 from spinseg.cli.commands import Json
 from spinseg.cli.program import run
 from studies.commands import evaluate, reproduce
 
-SPEED = ("engine", "compilation", "segment", "measured", "scaling", "large", "seams", "app", "kills")
+SPEED = ("engine", "compilation", "segment", "folder", "measured", "scaling", "large", "seams", "app", "kills")
 QUESTIONS = {
     "evidence": "How good the evidence of boundaries is alone.",
     "boundaries": "Fit the weights of the cues of boundaries, and compare cues.",
@@ -71,9 +73,9 @@ for name, about in QUESTIONS.items():
 
 def _print_figures(study: str, as_json: bool) -> None:
     """Run a study with one thread for every method, and print its figures."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"  # before NumPy is imported
-    figures = import_module(f"studies.{study}").study()
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # for processes that it starts
+    with threadpool_limits(1):  # NumPy is loaded here already
+        figures = import_module(f"studies.{study}").study()
     if as_json:
         print(json.dumps(figures, indent=2))
     else:

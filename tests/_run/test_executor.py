@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spinseg._errors import BUG, InvalidInput, TaskBug, TaskError, TaskFailure
-from spinseg._run.executor import UNGUARDED, check_jobs, run_in_processes, run_tasks
+from spinseg._run.executor import UNGUARDED, check_jobs, n_processors, run_in_processes, run_tasks
 
 RAISED = {
     "full": OSError(errno.ENOSPC, "No space left on device"),
@@ -101,8 +101,8 @@ def test_ctrl_c_in_this_process_is_raised_and_no_cluster_is_asked_for_without_a_
 
 
 def test_jobs_are_a_number_of_processes_and_exclude_a_cluster():
-    assert check_jobs(3, None) == 3 and check_jobs(None, None, default=1) == 1
-    assert check_jobs(None, None) == check_jobs(None, "tcp://host:8786") == os.cpu_count()
+    assert check_jobs(3, None) == 3
+    assert check_jobs(None, None) == check_jobs(None, "tcp://host:8786") == n_processors() <= os.cpu_count()
     with pytest.raises(InvalidInput, match=r"^jobs must not be combined with dask: got 2$"):
         check_jobs(2, "tcp://host:8786")
     with pytest.raises(InvalidInput, match=r"^jobs must be a whole number of at least 1: got 0"):

@@ -226,12 +226,13 @@ def test_draws_of_a_wide_posterior_agree():
 
 def test_scraps_and_single_regions_agree_only_with_themselves():
     """The Rand index of two partitions into many scraps is near 1 whatever they are; the adjusted one is near 0."""
-    scraps = [[np.random.default_rng(s).integers(0, 400, 4000)] for s in range(2)]
+    scraps = [np.random.default_rng(s).integers(0, 400, 4000) for s in range(2)]
     assert abs(agreement_of_partitions(scraps)) < 0.01 and agreement_of_partitions([scraps[0]] * 3) == 1.0
-    one, two = np.zeros(30, np.int64), np.arange(30) // 15
-    assert agreement_of_partitions([[one], [one]]) == 1.0 and agreement_of_partitions([[one], [two]]) == 0.0
-    assert agreement_of_partitions([[one, two], [one, two]]) == 0.5
-    assert agreement_of_partitions([[one, two]]) is None
+    one, two, three = np.zeros(30, np.int64), np.arange(30) // 15, np.arange(30) // 10
+    assert agreement_of_partitions([one, one]) == 1.0 and agreement_of_partitions([one, two]) == 0.0
+    assert 0 < agreement_of_partitions([two, two, three]) == agreement_of_partitions([two, three, two]) < 1
+    assert agreement_of_partitions([two, two, one]) == 0.0, "the least counts, not the mean"
+    assert agreement_of_partitions([one]) is agreement_of_partitions([]) is None
 
 
 @pytest.mark.parametrize(

@@ -41,11 +41,16 @@ def never_interrupted(*_: Any) -> None:
     """A `check_interrupt` for tasks that are never interrupted."""
 
 
-def check_jobs(jobs: int | None, dask: str | None, default: int | None = None) -> int:
+def n_processors() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_jobs(jobs: int | None, dask: str | None) -> int:
     """The number of processes, by default one for each processor; `jobs` and the address `dask` exclude each other."""
     if jobs is not None and dask is not None:
         invalid("jobs", "not be combined with dask", jobs)
-    return check_int("jobs", default or os.cpu_count() or 1 if jobs is None else jobs, at_least=1)
+    return check_int("jobs", n_processors() if jobs is None else jobs, at_least=1)
 
 
 def run_tasks(

@@ -17,7 +17,7 @@ from spinseg.sampler.sampler import Sampler
 from spinseg.sampler.starts import OPPOSITE_STARTS
 from spinseg.segmentation.problem import Problem
 from spinseg.segmentation.result import LAST_LABELS, Segmentation
-from spinseg.segmentation.schedule import BURN_IN, ROUND_SWEEPS, Schedule, partitions_of_chains
+from spinseg.segmentation.schedule import BURN_IN, ROUND_SWEEPS, Schedule, compared_partitions
 from spinseg.segmentation.verdict import headline_of, shortfalls, unit_of, verdict_sentences
 
 MAX_SWEEPS = 5000  # of one run
@@ -138,8 +138,8 @@ class ChainRun(NamedTuple):
         problem, preset, area = self.problem, self.problem.preset, site_sizes(self.problem.sites)
         thinned = draws.thinned(MAX_THINNED_DRAWS * draws.n_components)
         few = thinned.thinned(MAX_ESTIMATED_DRAWS * draws.n_components)
-        alone = partitions_of_chains(few, problem.model, preset, self.seed)
-        found = diagnose(thinned, problem.model.graph, alone, area)
+        compared = compared_partitions(few, problem.model, preset, self.seed)
+        found = diagnose(thinned, problem.model.graph, compared, area)
         converged = found.partition_converged, found.probabilities_converged
         unknown = preset.not_validated(problem.picture, problem.model.seeds is not None)
         taken_for = problem.provenance.get("taken_for")

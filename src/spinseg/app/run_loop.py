@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import time
 import traceback
 from collections.abc import Callable, Coroutine
@@ -12,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._run.executor import n_processors
 from spinseg.app.chain_run import ChainRun, match_labels
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sampler import Sampler
 
-MAX_RUNNING_CHAINS = max(4, os.cpu_count() or 1)  # of all sessions together
+MAX_RUNNING_CHAINS = max(4, n_processors())  # of all sessions together
 CHAIN_THREADS = ThreadPoolExecutor(MAX_RUNNING_CHAINS, "chain")  # so that chains never wait for other work
 ROUND_SECONDS = 0.07
 DIAGNOSIS_SECONDS = 1.0  # between two diagnoses

@@ -25,6 +25,7 @@ from spinseg.cli.commands import (
     ChannelKind,
     Dask,
     IntensityRange,
+    Jobs,
     Json,
     Quiet,
     Seed,
@@ -80,7 +81,7 @@ def segment(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Write boundary_probability.tif, the numbers of the map.")
     ] = False,
-    jobs: Annotated[int | None, typer.Option(help="Images at a time, one processor each; 1 by default.")] = None,
+    jobs: Jobs = None,
     dask: Dask = None,
     resume: Annotated[
         bool,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ MIN_DRAWS = 4  # each half of a chain needs a variance
 ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
 # Not judged by its R-hat: on thousands of sites it differs for details that change neither partition nor probabilities.
 SHOWN_ONLY = ("log_posterior",)
-Partitions = Sequence[Sequence[NDArray[np.integer]]]  # some from each chain, numbered from 0
+Partitions = Sequence[NDArray[np.integer]]  # estimated from all draws, then from parts of them; numbered from 0
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class Quantity:
 
 
 def agreement_of_partitions(partitions: Partitions, area: NDArray[np.integer] | None = None) -> float | None:
-    """The mean adjusted Rand index over pairs of partitions from different chains; None for one chain.
+    """The least adjusted Rand index between the first partition and each of the others; None where there are none.
 
     `area` is the weight of each site, 1 by default.
     """
-    pairs = [pair for first, second in combinations(partitions, 2) for pair in product(first, second)]
-    return float(np.mean([adjusted_rand_index_of(contingency_table(*pair, area)) for pair in pairs])) if pairs else None
+    tables = (contingency_table(partitions[0], part, area) for part in partitions[1:])
+    return min((adjusted_rand_index_of(table) for table in tables), default=None)
 
 
 def agreement_of_draws(labels: NDArray[np.int32]) -> float | None:
@@ -78,10 +78,15 @@ def agreement_of_draws(labels: NDArray[np.int32]) -> float | None:
         return None
     kept = labels[:, np.linspace(0, n_draws - 1, min(n_draws, COMPARED_DRAWS)).round().astype(np.intp)]
     early, late = kept[:, : kept.shape[1] // 2], kept[:, kept.shape[1] // 2 :]
-    alike = np.array([[agreement_of_partitions([a, b]) for b in late] for a in early])
+    alike = np.array([[_mean_index(a, b) for b in late] for a in early])
     within = float(np.trace(alike)) / n_chains
     between = (float(alike.sum()) - float(np.trace(alike))) / (n_chains * (n_chains - 1))
     return 1 - max(within - between, 0.0)
+
+
+def _mean_index(first: NDArray[np.int32], second: NDArray[np.int32]) -> float:
+    """The mean adjusted Rand index between draws of one chain and draws of another."""
+    return float(np.mean([adjusted_rand_index_of(contingency_table(*pair)) for pair in product(first, second)]))
 
 
 def separation_of_chains(chains: Chains, edges: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -149,9 +149,11 @@ def diagnose(
     chains : Chains
     graph : SiteGraph
         That of the model.
-    partitions : sequence of sequences of (n_sites,) arrays, optional
-        What each chain alone estimates, one or more partitions for each, numbered from 0. By default a few draws of
-        different chains are compared, beside draws of the same chain: that is fast, and right for a wide posterior.
+    partitions : sequence of (n_sites,) arrays, optional
+        The partition estimated from all draws, and those estimated from parts of them, such as each half of each chain,
+        numbered from 0. The agreement is the least adjusted Rand index between the first and another. By default a few
+        draws of different chains are compared, beside draws of the same chain: that is fast, and right for a wide
+        posterior.
     area : (n_sites,) array of int, optional
         The weight of each site where `partitions` are compared; 1 by default.
 
@@ -212,8 +214,8 @@ def may_stop(
 
     The probabilities must have converged. Then chains stop if they agree on the partition, or if the standard error is
     half of what it may be: two partitions are then about as good, and more sweeps do not make chains agree.
-    `partitions` gives those of each chain alone. What takes longest is computed last, if at all, and `tell` is called
-    with what was computed.
+    `partitions` gives those that `diagnose` compares. What takes longest is computed last, if at all, and `tell` is
+    called with what was computed.
     """
     found = Diagnostics(None, error_in_doubt(separation_of_chains(chains, graph.edges)), None)
     if found.standard_error is not None and found.standard_error <= ERROR_LIMIT:

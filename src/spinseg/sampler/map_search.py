@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinseg._run.executor import n_processors
 from spinseg._run.progress import Report, reporting
 from spinseg._validation import check_int, generator, invalid
 from spinseg.model.posterior import Model
@@ -118,7 +118,7 @@ def find_map(
     if model.n_components > 1:
         invalid("model", "have one component, such as model.component(0)", f"{model.n_components} components")
     runs, sweeps = check_int("runs", runs, at_least=1), check_int("sweeps", sweeps, at_least=1)
-    workers = check_int("workers", min(2 * runs, os.cpu_count() or 1) if workers is None else workers, at_least=1)
+    workers = check_int("workers", min(2 * runs, n_processors()) if workers is None else workers, at_least=1)
     warn_of_unreachable(unreachable(model, "auto"), stacklevel=3)
     strength, _ = bond_strengths(model, None, "auto")
     target = pack(model, strength, similar_sites(model))

@@ -18,7 +18,7 @@ PAPER_LAM = 10.0
 MIXED_LAMS = (0.0, 1.0, 3.0, 10.0, 20.0)
 CONNECTED_LAMS = (0.25, 0.5, 1.0, 2.0, 4.0)  # if clusters must be connected
 MOVES = ("auto", "gsw")
-GROWTH_LIMIT = 500.0  # an attempt that takes m sites is made with probability min(1, GROWTH_LIMIT / m)^1.5
+GROWTH_LIMIT = 250.0  # an attempt that takes m sites is made with probability min(1, GROWTH_LIMIT / m)^1.5
 MANY_SITES, LOCAL_OF_MANY = 20_000, 0.9  # above, the share of sweeps in which spin-clusters move only to neighbors
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spinseg._run.executor import n_processors
 from spinseg._run.progress import Report, reporting
 from spinseg._validation import check_choice, check_int, check_real, generator, invalid
 from spinseg.model.posterior import Model
@@ -154,7 +155,7 @@ class Sampler:
         self.max_sweeps, self._checkpoint, self._progress = sweeps, checkpoint, progress
         self._every = check_real("checkpoint_seconds", checkpoint_seconds, above=0)
         n_runners = model.n_components * chains
-        default = min(n_runners, os.cpu_count() or 1)
+        default = min(n_runners, n_processors())
         self._workers = default if workers is None else check_int("workers", workers, at_least=1)
 
         components = [model.component(c) for c in range(model.n_components)]

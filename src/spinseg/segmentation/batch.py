@@ -132,16 +132,16 @@ def segment_files(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yield the index of each image in `sources` and its outcome, as they finish.
 
-    Images are segmented with these keywords of `segment`, where mask and seeds are paths: one after the other, `jobs`
-    at a time in processes of their own, or by the Dask scheduler at the address `dask`, whose workers see the same
-    files under the same paths. After Ctrl-C the images in work are saved with their finished sweeps and yielded, and
-    then KeyboardInterrupt is raised.
+    Images are segmented with these keywords of `segment`, where mask and seeds are paths: `jobs` at a time in processes
+    of their own, by default as many as there are processors; or by the Dask scheduler at the address `dask`, whose
+    workers see the same files under the same paths. With one at a time, this process does it. After Ctrl-C the images
+    in work are saved with their finished sweeps and yielded, and then KeyboardInterrupt is raised.
 
     With `resume`, a finished result of the same files, settings, seed and version is left as it is, and one that was
     interrupted, or lacks a file, is made again. A result of another run is an error, unless `overwrite` is given, too.
     `also` names files of `OPTIONAL_FILES` that are saved, too.
     """
-    jobs = check_jobs(jobs, dask, default=1)
+    jobs = check_jobs(jobs, dask)
     expected = expected_result(keywords)
     check_writable(out)
     tasks: dict[int, tuple[str, str]] = {}

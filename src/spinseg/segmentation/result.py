@@ -30,7 +30,7 @@ from spinseg.sampler.estimates import minimize_vi
 from spinseg.segmentation import display, files
 from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.region_table import as_table, boundary_table, region_table
-from spinseg.segmentation.schedule import Schedule, partitions_of_chains
+from spinseg.segmentation.schedule import Schedule, compared_partitions
 from spinseg.segmentation.verdict import one_region_warning, split_warning, verdict_sentences
 
 if TYPE_CHECKING:
@@ -286,8 +286,8 @@ class Segmentation:
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """Whether the chains have converged, in numbers."""
-        alone = partitions_of_chains(self.chains, self.model, self.preset, self.seed)
-        return diagnose(self.chains, self.model.graph, alone, self.site_area)
+        compared = compared_partitions(self.chains, self.model, self.preset, self.seed)
+        return diagnose(self.chains, self.model.graph, compared, self.site_area)
 
     @property
     def verdict(self) -> str:
@@ -316,9 +316,9 @@ class Segmentation:
 
     @property
     def agreement(self) -> float | None:
-        """The mean adjusted Rand index, over pixels, of partitions estimated from different chains.
+        """How well each half of each chain alone repeats the regions: the least adjusted Rand index, over pixels.
 
-        It is 1 for equal partitions and about 0 for unrelated ones; None for one chain or too few draws.
+        It is 1 if all give the same regions and about 0 for unrelated ones; None for one chain or too few draws.
         """
         return self.diagnostics.agreement
 

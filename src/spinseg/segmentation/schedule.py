@@ -107,12 +107,12 @@ def _until_converged(
     model: Model, preset: "Preset", seed: int, area: NDArray[np.int64] | None, stage: Stage
 ) -> Callable[[Chains], bool]:
     """Whether automatic chains may stop, as a function of them that also says what is missing."""
-    alone = partial(partitions_of_chains, model=model, preset=preset, seed=seed)
+    compared = partial(compared_partitions, model=model, preset=preset, seed=seed)
 
     def until(drawn: Chains) -> bool:
         known, n_sweeps = list[Diagnostics](), drawn.n_sweeps
         stage("checking convergence", n_sweeps / MAX_SWEEPS)
-        if may_stop(drawn, model.graph, alone, area, known.append):
+        if may_stop(drawn, model.graph, compared, area, known.append):
             return True
         words = "".join(f": {shortfall}" for shortfall in shortfalls(known[0])[:1])
         stage(f"sampling{words}", expected_sweeps(known[0], n_sweeps) / MAX_SWEEPS)
@@ -135,10 +135,8 @@ def expected_sweeps(found: Diagnostics, n_sweeps: int) -> int:
     return min(-int(-expected // ROUND_SWEEPS) * ROUND_SWEEPS, MAX_SWEEPS)
 
 
-def partitions_of_chains(
-    drawn: Chains, model: Model, preset: "Preset", seed: int
-) -> list[list[NDArray[np.int32]]] | None:
-    """The partitions that the first and the second half of the draws of each chain give; None for one chain.
+def compared_partitions(drawn: Chains, model: Model, preset: "Preset", seed: int) -> list[NDArray[np.int32]] | None:
+    """The partition from all draws, and those from the first and the second half of each chain; None for one chain.
 
     Where two partitions are about as good, an estimate from all draws of a chain is one or the other by chance; halves
     show it more often. The best partition visited is one for each chain.
@@ -148,5 +146,6 @@ def partitions_of_chains(
         return None
     middle = n_cycles // 2 * drawn.n_components
     halves = [slice(0, middle), slice(middle, None)] if middle and preset.estimate != "best" else [slice(None)]
-    parts = [drawn.with_draws(half) for half in halves]
-    return [[preset.estimated(part, model, seed, chain) for part in parts] for chain in range(drawn.n_chains)]
+    parts = [(drawn.with_draws(half), chain) for half in halves for chain in range(drawn.n_chains)]
+    whole = preset.estimated(drawn, model, seed)
+    return [whole, *(preset.estimated(part, model, seed, chain) for part, chain in parts)]

@@ -59,7 +59,7 @@ MOVES = {
     ),
     "regrow": Move(
         ("split", "merge", "redraw", "regroup"),
-        lambda purpose, n_sites: {"anneal": 13, "polish": 40, "single sites": 0}.get(purpose, 4 + n_sites // 80),
+        lambda purpose, n_sites: {"anneal": 13, "polish": 40, "single sites": 0}.get(purpose, max(4, n_sites // 150)),
         connected=True,
     ),
     "exchange": Move(("exchange",), lambda purpose, n_sites: max(10, n_sites // 2), if_limited=True),

@@ -159,11 +159,12 @@ class LargeSegmentation:
     def diagnostics(self) -> Diagnostics:
         """Whether the chains of all tiles have converged, in numbers.
 
-        `agreement` compares the regions that each chain alone gives. R-hat is that of sums over all tiles.
+        `agreement` compares the regions with those that each chain alone gives. R-hat is that of sums over all tiles.
         """
         joined, chains = self.joined, range(len(self.joined.apart))
-        alone = [[joined.partition(self.detail, chain)] for chain in chains] if len(chains) > 1 else []
-        return diagnosed(joined.quantities, agreement_of_partitions(alone, joined.pixels), joined.apart, joined.n_draws)
+        compared = [self.partition, *(joined.partition(self.detail, chain) for chain in chains)]
+        agreement = agreement_of_partitions(compared if len(chains) > 1 else [], joined.pixels)
+        return diagnosed(joined.quantities, agreement, joined.apart, joined.n_draws)
 
     @property
     def verdict(self) -> str:

@@ -51,7 +51,7 @@ Moments = tuple[NDArray[np.floating], NDArray[np.floating] | None]
 
 FEWEST_SITES, MIN_PIXELS_PER_SITE = 800, 40  # in a small image
 WIDEST = 1 / 4  # levels of detail at most this far from the one asked for have a part in an estimate
-MAX_DRAWS = 120  # that an estimate is made from
+MAX_DRAWS = 500  # that an estimate is made from, chosen at random
 
 
 # From a search on training photographs of BSDS300, except those of texture (docs/evidence/accuracy.md).
