@@ -51,6 +51,9 @@ def evaluate(
         "results.csv"
     ),
     seed: Seed = 0,
+    boundaries: Annotated[
+        bool, typer.Option("--boundaries", help="Match boundaries pixel by pixel, too: 1.7 s of a photograph.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -72,6 +75,7 @@ def evaluate(
         jobs=jobs,
         dask=dask,
         seed=seed,
+        boundaries=boundaries,
         progress=not quiet,
     )
     if as_json:

@@ -73,8 +73,8 @@ class AnswerScores(NamedTuple):
     ----------
     regions : Scores
         Of the labels.
-    boundaries : BoundaryCounts
-        Of the probabilities, or else of the outlines of the labels.
+    boundaries : BoundaryCounts or None
+        Of the probabilities, or else of the outlines of the labels. Matching pixels takes longer than all the rest.
     reliability : Reliability or None
         Of the probabilities of edges, weighted by length.
     graded : float or None
@@ -84,14 +84,16 @@ class AnswerScores(NamedTuple):
     """
 
     regions: Scores
-    boundaries: BoundaryCounts
+    boundaries: BoundaryCounts | None
     reliability: Reliability | None
     graded: float | None
     energy_distance: float
 
 
-def score_answer(answer: Answer, annotations: Sequence[NDArray[np.integer]]) -> AnswerScores:
-    """The scores of an answer against one or more annotators."""
+def score_answer(
+    answer: Answer, annotations: Sequence[NDArray[np.integer]], *, boundaries: bool = False
+) -> AnswerScores:
+    """The scores of an answer against one or more annotators, with or without those of `boundaries`."""
     regions, predicted = scores(answer.labels, annotations), answer.probabilities
     if predicted is None or answer.draws is None:
         sites = consecutive("labels", answer.labels)
@@ -99,9 +101,10 @@ def score_answer(answer: Answer, annotations: Sequence[NDArray[np.integer]]) -> 
     else:
         distance = energy_distance(answer.draws, predicted.sites, annotations)
     if predicted is None:
-        return AnswerScores(regions, BoundaryCounts.of(outlines(answer.labels), annotations), None, None, distance)
+        counts = BoundaryCounts.of(outlines(answer.labels), annotations) if boundaries else None
+        return AnswerScores(regions, counts, None, None, distance)
     drawn = boundary_map(predicted.sites, predicted.edges, predicted.separation)
-    counts = BoundaryCounts.of(drawn, annotations)
+    counts = BoundaryCounts.of(drawn, annotations) if boundaries else None
     return AnswerScores(regions, counts, _reliability(predicted, annotations), _graded_share(drawn), distance)
 
 

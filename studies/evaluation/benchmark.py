@@ -32,6 +32,7 @@ class Task(NamedTuple):
     example: Example
     method: Method
     provenance: Provenance
+    boundaries: bool
 
     @property
     def key(self) -> Key:
@@ -64,6 +65,7 @@ def evaluate(
     seed: int = 0,
     jobs: int | None = None,
     dask: str | None = None,
+    boundaries: bool = False,
     report: Report | None = None,
 ) -> list[Row]:
     """Compute a row for each image and method, in this order; rows that `out` has already are not computed again.
@@ -83,6 +85,8 @@ def evaluate(
         Images at a time, one processor each; all processors where it is None.
     dask : str, optional
         Address of a Dask scheduler, whose workers see the same files and do the work instead of processes here.
+    boundaries : bool
+        Whether boundaries are matched pixel by pixel, too.
     report : callable, optional
         Called as report(n_done, n_tasks, row) after each row.
     """
@@ -92,7 +96,7 @@ def evaluate(
         invalid("out", "be a file whose name ends in .csv", str(out))
     check_writable(Path(out).parent)
     Path(out).parent.mkdir(parents=True, exist_ok=True)
-    hashes = {method.name: {"settings": method.settings_hash} for method in methods}
+    hashes = {method.name: {"settings": method.settings_hash + "+boundaries" * boundaries} for method in methods}
     inputs = {example.name: inputs_of(example.name, example.content()) for example in examples}
 
     def provenance_of(image: str, method: str) -> Provenance:
@@ -101,7 +105,9 @@ def evaluate(
 
     file = ComparisonFile(out, provenance_of)
     tasks = [
-        Task(example, method, provenance_of(example.name, method.name)) for example in examples for method in methods
+        Task(example, method, provenance_of(example.name, method.name), boundaries)
+        for example in examples
+        for method in methods
     ]
     keys = [task.key for task in tasks]
     missing = [task for task in tasks if task.key not in file.rows or file.rows[task.key].error]
@@ -153,8 +159,10 @@ def compare(task: Task, _: CheckInterrupt) -> tuple[Row, NDArray[np.int32] | Non
         start = time.perf_counter()
         answer = task.method.answer(task.example.image_path if task.method.reads else image, task.provenance.seed)
         seconds = time.perf_counter() - start
-        has_objects = task.example.has_objects
-        found = score_objects(answer, annotations[0]) if has_objects else score_answer(answer, annotations)
+        if task.example.has_objects:
+            found: AnswerScores | ObjectAnswerScores = score_objects(answer, annotations[0])
+        else:
+            found = score_answer(answer, annotations, boundaries=task.boundaries)
     except Exception as error:
         if not is_expected(error):
             raise

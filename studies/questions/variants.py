@@ -35,7 +35,9 @@ class Scored(NamedTuple):
 def score(preset: Photo, example: Example) -> Scored:
     """Return the scores of one photograph."""
     answer, found = answer_and_segmentation(example.image(), preset, seed=0)
-    return Scored(score_answer(answer, example.annotations()), found.n_clusters, found.converged is True)
+    return Scored(
+        score_answer(answer, example.annotations(), boundaries=True), found.n_clusters, found.converged is True
+    )
 
 
 def summary(preset: Photo, examples: Sequence[Example]) -> str:
@@ -49,7 +51,7 @@ def text_of(rows: Sequence[Scored]) -> str:
     regions = Scores(*np.mean([row.scores.regions for row in rows], axis=0))
     median = np.median([row.scores.regions.probabilistic_rand_index for row in rows])
     together = reduce(Reliability.plus, [row.scores.reliability for row in rows if row.scores.reliability])
-    boundaries = BoundaryBenchmark.of(row.scores.boundaries for row in rows)
+    boundaries = BoundaryBenchmark.of(row.scores.boundaries for row in rows if row.scores.boundaries)
     distance, graded, converged = np.mean(
         [(row.scores.energy_distance, row.scores.graded or 0.0, row.converged) for row in rows], axis=0
     )

@@ -280,8 +280,13 @@ def test_an_answer_with_probabilities_and_draws_has_all_scores_in_its_row_and_on
     for kind in ("images", "labels"):
         os.rename(album / kind / "p1.png", album / kind / "<b>.png")
     out, examples, methods = tmp_path / "r.csv", examples_of(album), [method(sure, "<sure>"), STRIPES]
-    rows = evaluate(examples, methods, out, dataset="album & co")
+    rows = evaluate(examples, methods, out, dataset="album & co", boundaries=True)
     assert read_rows(out) == rows
+    quick = evaluate(examples, methods, tmp_path / "quick.csv", dataset="album & co")
+    assert [one.boundaries for one in quick] == [None] * len(rows)
+    assert [one.energy_distance for one in quick] == [one.energy_distance for one in rows]
+    with pytest.raises(InvalidInput, match=r"settings e3b0c442\+boundaries, not"):
+        evaluate(examples, methods, out, dataset="album & co")
     [third] = [one for one in rows if one.key == ("p2", "<sure>")]  # its truth is the very boundary
     assert third.reliability.brier == pytest.approx(0.25**2) and third.graded == 1.0
     assert third.boundaries.f[0] == 1.0 and third.boundaries.found[-1] == 0
