@@ -167,7 +167,7 @@ def test_quiet_says_nothing_and_plain_shows_a_table_and_of_errors_one_line(album
     run = spinseg("segment", photo, "--out", tmp_path, "--quiet", *FAST, check=0)
     assert run.stdout == run.stderr == ""
     missing = album[1][-2]
-    run = spinseg("segment", photo, missing, "--out", tmp_path, "--overwrite", *FAST, check=2)
+    run = spinseg("segment", photo, missing, "--out", tmp_path, "--overwrite", "--jobs", 1, *FAST, check=2)
     assert photo.name in run.stdout and "regions" in run.stdout and f"Not segmented: {missing}" in run.stdout
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", run.stderr)  # nothing that only a terminal understands
     lines = [line for line in run.stderr.splitlines() if not line.startswith("Compiling")]  # in a fresh clone

@@ -151,7 +151,7 @@ def save_unless_odd(self, folder, save=Segmentation.save, **options):
 
 def test_a_bug_with_one_picture_is_its_line_and_the_others_are_done(command, pictures, tmp_path, monkeypatch):
     monkeypatch.setattr(Segmentation, "save", save_unless_odd)
-    fast = ["--out", tmp_path / "out", "--sweeps", "4", "--chains", "1"]
+    fast = ["--out", tmp_path / "out", "--sweeps", "4", "--chains", "1", "--jobs", "1"]
     code, output, errors = command("segment", *pictures, *fast, "--json", "--quiet")
     reported = json.loads(output)["images"]
     assert [image["error"] is None for image in reported] == [True, False, True] and code == 70

@@ -106,7 +106,7 @@ def test_ctrl_c_while_a_result_is_saved_or_cannot_be_saved(photo, tmp_path, monk
         save(self, folder, **options)
 
     monkeypatch.setattr(Segmentation, "save", save_meanwhile)
-    found = segment_files([str(photo)] * 2, tmp_path, {"sweeps": 2, "rng": 0})
+    found = segment_files([str(photo)] * 2, tmp_path, {"sweeps": 2, "rng": 0}, jobs=1)
     outcome = next(found)[1]
     assert outcome.error == (error and f"{photo}: {error.strerror}") and (
         error or outcome.summary["interrupted"] is False

@@ -291,5 +291,5 @@ def test_chains_that_disagree_go_on_until_more_sweeps_are_of_no_use(error, stops
     chains = replace(drawn, labels=labels, _traces=drawn._traces | {"n_clusters": np.ones_like(drawn.n_clusters)})
     assert error_in_doubt(separation_of_chains(chains, graph.edges)) == pytest.approx(half / 100)
     one, two = np.array([0, 0]), np.array([0, 1])
-    assert may_stop(chains, graph, lambda _: [[one], [one]])
-    assert may_stop(chains, graph, lambda _: [[one], [two]]) is stops
+    assert may_stop(chains, graph, lambda _: [one, one])
+    assert may_stop(chains, graph, lambda _: [one, two]) is stops
