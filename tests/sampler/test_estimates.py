@@ -171,9 +171,9 @@ def test_the_tables_and_the_running_loss_equal_those_recomputed(loss):
         assert (found - one) / scale == pytest.approx(change, abs=1e-9)
         np.testing.assert_array_equal(search.size, np.bincount(search.label, minlength=search.size.size))
         cell = np.zeros(search.cell.shape, int)
-        np.add.at(cell, (search.row, search.label[:, None]), 1)
+        np.add.at(cell, (search.row, search.label.repeat(np.diff(search.first))), 1)
         np.testing.assert_array_equal(search.cell, cell)
-        np.testing.assert_array_equal(search.value, search.cell_gain[cell])
+        np.testing.assert_array_equal(search.value, search.weight[:, None] * search.cell_gain[cell])
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -30,8 +30,8 @@ class Merging:
     ) -> None:
         self.into = list(range(n_regions))
         self.borders: list[dict[int, tuple[float, float]]] = [{} for _ in range(n_regions)]
-        for (r, s), value, length in zip(pairs.tolist(), values.tolist(), lengths.tolist(), strict=True):
-            self.borders[r][s] = self.borders[s][r] = (value, length)
+        for r, s, *border in zip(*pairs.T.tolist(), values.tolist(), lengths.tolist(), strict=True):
+            self.borders[r][s] = self.borders[s][r] = tuple(border)
 
     def mean(self, r: int, s: int) -> float:
         """The mean value along the border of two regions; NaN if they do not touch."""

@@ -13,7 +13,7 @@ from scipy.ndimage import gaussian_gradient_magnitude
 
 from spinseg._validation import check_int, finite_array, invalid
 from spinseg.graph.adjacency import checked_sites, pixel_table
-from spinseg.image.kernels import find_nearest
+from spinseg.image.kernels import add_to_sites, find_nearest
 from spinseg.image.layout import ChannelAxis
 from spinseg.image.picture import Picture, as_picture, cielab
 
@@ -141,9 +141,9 @@ def site_means(values: ArrayLike, sites: ArrayLike) -> NDArray[np.float64]:
     """Return the mean over each site, (n_sites, n_channels), of values with or without a last axis of channels."""
     array, n_sites = checked_sites(sites)
     table = pixel_table("values", values, array.shape)
-    bins = array.ravel().astype(np.intp) + 1  # bin 0 collects the pixels outside
-    sums = [np.bincount(bins, channel, n_sites + 1)[1:] for channel in table.T]
-    return np.stack(sums, axis=1) / np.maximum(site_sizes(array), 1)[:, None]
+    totals = np.zeros((n_sites, table.shape[1]))
+    add_to_sites(np.ascontiguousarray(table), array.ravel(), totals)
+    return totals / np.maximum(site_sizes(array), 1)[:, None]
 
 
 def pixel_positions(shape: tuple[int, ...]) -> NDArray[np.float32]:

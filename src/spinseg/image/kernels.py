@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from spinseg._compiled import jit
+from spinseg._compiled import internal, jit
+
+
+@internal
+def add_weighted(line, weight, t, first, second, third, fourth):  # type: ignore[no-untyped-def]
+    """Add four lines, with the weights from the t-th on: one at a time takes twice as long."""
+    a, b, c, d = weight[t], weight[t + 1], weight[t + 2], weight[t + 3]
+    for x in range(line.size):
+        line[x] = line[x] + a * first[x] + b * second[x] + c * third[x] + d * fourth[x]
 
 
 @jit
@@ -16,21 +24,54 @@ def filter_maps(maps, across, down, columns, rows, padded, middle, out):  # type
         for y in range(height):
             for x in range(padded.size):
                 padded[x] = maps[m, y, columns[x]]
-            line = middle[y]
-            for x in range(width):
-                line[x] = across[0] * padded[x]
-            for t in range(1, across.size):
+            line, alone = middle[y], across.size % 4
+            line[:] = 0
+            for t in range(alone):
                 for x in range(width):
                     line[x] += across[t] * padded[x + t]
+            for t in range(alone, across.size, 4):
+                add_weighted(line, across, t, padded[t:], padded[t + 1 :], padded[t + 2 :], padded[t + 3 :])
         for y in range(height):
-            line = out[m, y]
-            first = middle[rows[y]]
-            for x in range(width):
-                line[x] = down[0] * first[x]
-            for t in range(1, down.size):
+            line, alone = out[m, y], down.size % 4
+            line[:] = 0
+            for t in range(alone):
                 other = middle[rows[y + t]]
                 for x in range(width):
                     line[x] += down[t] * other[x]
+            for t in range(alone, down.size, 4):
+                near = rows[y + t : y + t + 4]
+                add_weighted(line, down, t, middle[near[0]], middle[near[1]], middle[near[2]], middle[near[3]])
+
+
+@internal
+def halve_rows(first, second, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the means of blocks of two pixels of two rows; an odd last column is repeated."""
+    for x in range(first.size // 2):
+        out[x] = (first[2 * x] + second[2 * x] + first[2 * x + 1] + second[2 * x + 1]) * np.float32(0.25)
+    if first.size % 2:
+        out[-1] = (first[-1] + second[-1] + first[-1] + second[-1]) * np.float32(0.25)
+
+
+@jit
+def halve_maps(maps, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the means of blocks of 2 x 2 pixels; an odd last row is repeated."""
+    n_maps, height, _ = maps.shape
+    for m in range(n_maps):
+        for y in range(out.shape[1]):
+            halve_rows(maps[m, 2 * y], maps[m, min(2 * y + 1, height - 1)], out[m, y])
+
+
+@jit
+def halve_soft_bins(position, bins, near, out):  # type: ignore[no-untyped-def]
+    """As `halve_maps`, of a map of weights max(1 - |position - bin|, 0) for each bin; near (2, width) is scratch."""
+    height, width = position.shape
+    for m in range(bins.size):
+        for y in range(out.shape[1]):
+            for side in range(2):
+                row = position[min(2 * y + side, height - 1)]
+                for x in range(width):
+                    near[side, x] = max(np.float32(1) - abs(row[x] - bins[m]), np.float32(0))
+            halve_rows(near[0], near[1], out[m, y])
 
 
 @jit
@@ -53,30 +94,29 @@ def max_oriented_gradient(dx, dy, cosines, sines, total, out):  # type: ignore[n
 
 
 @jit
-def add_gradients_across_edges(dx, dy, stride, width, first, second, edge, direction, squared, out):  # type: ignore[no-untyped-def]
-    """Add, for each pair of pixels across an edge, the larger of their two gradients in the edge's direction.
+def add_gradients_across_edges(dx, dy, place, edge, direction, squared, total, out):  # type: ignore[no-untyped-def]
+    """Add, for each pair of pixels across an edge, the larger of their two gradients in the pair's direction.
 
-    A gradient is 1/2 sum over maps of |cos dx + sin dy|, or the root of the sum of squares if `squared`. One pixel of
-    the maps covers `stride` x `stride` pixels of the image. If an edge's direction is (0, 0), each pair has its own.
+    A gradient is 1/2 sum over maps of |cos dx + sin dy|, or the root of the sum of squares if `squared`. dx and dy are
+    (n_maps, n_pixels), and place (2, n_pairs) where each pixel lies in them; total (2, n_pairs), all 0, is scratch.
     """
-    n_maps = dx.shape[0]
+    for m in range(dx.shape[0]):
+        for side in range(2):
+            for p in range(edge.size):
+                value = direction[0, p] * dx[m, place[side, p]] + direction[1, p] * dy[m, place[side, p]]
+                total[side, p] += value * value if squared else abs(value)
     for p in range(edge.size):
-        e = edge[p]
-        c, s = direction[e, 0], direction[e, 1]
-        if c == 0 and s == 0:
-            if second[p] == first[p] + 1:
-                c = np.float32(1)
-            else:
-                s = np.float32(1)
-        largest = np.float32(0)
-        for pixel in (first[p], second[p]):
-            y, x = pixel // width // stride, pixel % width // stride
-            total = np.float32(0)
-            for m in range(n_maps):
-                value = c * dx[m, y, x] + s * dy[m, y, x]
-                total += value * value if squared else abs(value)
-            largest = max(largest, np.sqrt(total) if squared else np.float32(0.5) * total)
-        out[e] += largest
+        largest = max(total[0, p], total[1, p])
+        out[edge[p]] += np.sqrt(largest) if squared else np.float32(0.5) * largest
+
+
+@jit
+def add_to_sites(table, sites, totals):  # type: ignore[no-untyped-def]
+    """Add the row of each pixel, (n_pixels, n_channels), to the totals of its site; pixels of -1 are outside."""
+    for p in range(sites.size):
+        if sites[p] >= 0:
+            for channel in range(table.shape[1]):
+                totals[sites[p], channel] += table[p, channel]
 
 
 @jit

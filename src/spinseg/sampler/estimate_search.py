@@ -1,6 +1,6 @@
 """The search for the partition of least expected loss, from several starts, with compiled tables."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sparse
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from spinseg._validation import check_int, generator, invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.seeds import checked_seeds, keeps_seeds
-from spinseg.partition.numbering import checked_labels, in_order
+from spinseg.partition.numbering import by_first_appearance, checked_labels, in_order
 from spinseg.sampler.kernels import least_loss as kernels
 from spinseg.sampler.kernels.least_loss import Search
 
@@ -19,6 +19,8 @@ N_COMPARED_DRAWS = 20  # the best N_BEST_DRAWS of these are starts
 N_BEST_DRAWS = 2
 N_BEST_WITH_SEEDS = 6  # where there are seeds, which other starts do not keep
 GROUP_SITES = 100  # sites of small parts that are searched together: each search takes a millisecond at least
+MIXER = 0x9E3779B97F4A7C15  # an odd number, to make one sum of two
+SLOT_TABLES = ("size", "cell", "value", "score", "changed", "merged")  # whose last axis are the slots
 Costs = tuple[NDArray[np.float64], NDArray[np.float64]]  # of a loss, as `kernels.least_loss` takes them
 
 
@@ -41,8 +43,7 @@ COSTS = {"vi": costs_of_vi, "binder": costs_of_binder}
 def best_draw(draws: NDArray[np.int32], loss: str, *, max_draws: int) -> NDArray[np.int32]:
     """Return the draw of least expected loss, "vi" or "binder", among at most `max_draws`, evenly spaced."""
     n_sites = draws.shape[1]
-    used = draws[_evenly_spaced(len(draws), max_draws)]
-    used = np.array([checked_labels("draws", draw, n_sites) for draw in used])
+    used = _numbered(draws[_evenly_spaced(len(draws), max_draws)])
     tables, used, _ = _make_tables(used, COSTS[loss](n_sites), n_sites)
     return used[np.argmin([_start(tables, draw) for draw in used])]
 
@@ -79,8 +80,7 @@ def search(
     if graph is not None and graph.n_sites != n_sites:
         invalid("graph", f"have the {n_sites} sites of the draws", graph.n_sites)
     held = _seeds_of(draws, graph, seeds)
-    used = draws[_evenly_spaced(len(draws), check_int("max_draws", max_draws, at_least=1))]
-    used = np.array([checked_labels("labels", draw, n_sites) for draw in used])
+    used = _numbered(draws[_evenly_spaced(len(draws), check_int("max_draws", max_draws, at_least=1))])
     if max_clusters is not None:
         limit = min(check_int("max_clusters", max_clusters, at_least=1), n_sites)
         return _search(used, costs, graph, held, limit, random)
@@ -98,20 +98,25 @@ def search(
     return checked_labels("labels", found, n_sites)
 
 
+def _numbered(draws: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Return draws whose clusters are each numbered 0..k-1 by first appearance."""
+    labels = in_order(draws)
+    found = by_first_appearance(labels + (labels.max() + 1) * np.arange(len(draws))[:, None])
+    return found - found[:, :1]
+
+
 def _groups(draws: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the parts of the sites that no draw joins, and the group in which each site is searched, -1 for none.
 
     A part that is one cluster in every draw needs no search. Small parts share a group.
     """
-    part = draws[0].astype(np.int64)
-    for draw in draws[1:]:
-        if part.max() > 0:
-            node, n_nodes = part.max() + 1 + draw, int(part.max()) + int(draw.max()) + 2
-            links = sparse.coo_array((np.ones(part.size), (part, node)), shape=(n_nodes, n_nodes))
-            part = sparse.csgraph.connected_components(links, directed=False)[1].astype(np.int64)[part]
-    first, differs = np.unique(part, return_index=True)[1], np.zeros(part.max() + 1, bool)
-    for draw in draws:
-        differs[part[draw != draw[first[part]]]] = True
+    first, row, weight = _clusters(draws)
+    n_nodes = first.size - 1 + weight.size  # sites, and clusters
+    start = np.append(first, np.full(weight.size, row.size))
+    links = sparse.csr_array((np.ones(row.size), row + np.int32(first.size - 1), start), shape=(n_nodes, n_nodes))
+    part = sparse.csgraph.connected_components(links, directed=False)[1].astype(np.int64)[: first.size - 1]
+    of_part, differs = np.unique(part, return_index=True)[1], np.zeros(part.max() + 1, bool)
+    differs[part[(draws != draws[:, of_part[part]]).any(axis=0)]] = True
     sizes = np.bincount(part) * differs
     group = np.full(sizes.size, -1)
     group[differs] = in_order((np.cumsum(sizes) - sizes)[differs] // GROUP_SITES)
@@ -128,8 +133,7 @@ def _search(
 ) -> NDArray[np.int32]:
     """Return the best partition of all sites together, into at most `limit` clusters."""
     n_sites = draws.shape[1]
-    used = np.array([checked_labels("labels", draw, n_sites) for draw in draws])
-    tables, used, most = _make_tables(used, costs, limit, graph, held)
+    tables, used, most = _make_tables(_numbered(draws), costs, limit, graph, held)
 
     compared = used[_evenly_spaced(len(used), N_COMPARED_DRAWS)]
     compared = compared[compared.max(axis=1) < tables.size.size]
@@ -172,8 +176,8 @@ def _descend(
     tables: Search, start: NDArray[np.int32] | None, limit: int, rng: np.random.Generator
 ) -> tuple[float, Search]:
     """Search from one start; return the loss and the tables, with the partition in `label`."""
-    n_sites, n_draws = tables.row.shape
-    min_gain = MIN_GAIN * n_draws
+    n_sites = tables.label.size
+    min_gain = MIN_GAIN * tables.weight[tables.row[: tables.first[1]]].sum()  # each draw has a cluster of each site
     loss, change, reallocated = _start(tables, start), -np.inf, False
     improve, reallocate = kernels.improve_sites, kernels.reallocate
     if tables.start.size > 0:
@@ -214,27 +218,57 @@ def _make_tables(
     limit = max(limit, fewest)
     capacity = min(max(2 * max_clusters, fewest), limit)
     draws = draws[_evenly_spaced(len(draws), max(MAX_TABLE_BYTES // (12 * max_clusters * capacity), 1))]
-    first = np.concatenate([[0], np.cumsum(draws.max(axis=1) + 1)])
-    n_rows = int(first[-1])
+    end = np.cumsum(draws.max(axis=1) + 1)
     n_searched = 0 if graph is None else n_sites
+    first, row, weight = _clusters(draws)
+    size_cost, cell_gain = len(draws) * costs[0], np.append(costs[1], 0.0)
+    order: Literal["C", "F"] = "C" if graph is None else "F"  # a slot is read with all, or on its own
     tables = Search(
-        row=np.ascontiguousarray((draws + first[:-1, None]).T, np.uint32),
-        size_cost=costs[0],
-        cell_gain=np.append(costs[1], 0.0),
+        first=first,
+        row=row,
+        weight=weight,
+        size_cost=size_cost,
+        cell_gain=cell_gain,
+        size_total=np.append(0.0, np.cumsum(size_cost)),
+        cell_total=np.append(0.0, np.cumsum(costs[1])),
         label=np.full(n_sites, -1, np.int32),
         size=np.zeros(capacity, np.int32),
-        cell=np.zeros((n_rows, capacity), np.uint32),
-        value=np.zeros((n_rows, capacity)),
+        cell=np.zeros((weight.size, capacity), np.uint32, order),
+        value=np.zeros((weight.size, capacity), np.float64, order),
         score=np.zeros(capacity),
-        member=np.empty(n_sites, np.int32),
+        member=np.empty(n_sites, np.int64),
+        shared=np.empty(weight.size, np.int64),
         start=np.empty(0, np.int64) if graph is None else graph.start,
         neighbor=np.empty(0, np.int32) if graph is None else graph.neighbors,
         queue=np.zeros(n_searched, np.int32),
         place=np.zeros(n_searched, np.int32),
         pending=np.zeros(n_searched, np.int32),
         seed=np.zeros(n_sites, np.int64) if seeds is None else seeds,
+        clock=np.zeros(1, np.int64),
+        changed=np.zeros(capacity, np.int64),
+        merged=np.zeros(capacity, np.int64),
+        moved=np.zeros(n_sites, np.int64),
     )
-    return tables, draws, min(limit, max(capacity, MAX_TABLE_BYTES // (12 * n_rows)))
+    return tables, draws, min(limit, max(capacity, MAX_TABLE_BYTES // (12 * int(end[-1]))))
+
+
+def _clusters(draws: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64]]:
+    """Return the different clusters of the draws: those of each site, as `first` and `row`, and how many have each.
+
+    Clusters of two draws are the same if random numbers for their sites have the same sums, of 64 bits.
+    """
+    n_draws, n_sites = draws.shape
+    of_site = draws + np.append(0, np.cumsum(draws.max(axis=1) + 1)[:-1])[:, None]
+    marks = np.random.default_rng(0).integers(0, 1 << (52 - n_sites.bit_length()), (2, n_sites)).astype(np.float64)
+    sums = [np.bincount(of_site.ravel(), np.tile(mark, n_draws)).astype(np.uint64) for mark in marks]
+    _, found, weight = np.unique(sums[0] * np.uint64(MIXER) + sums[1], return_index=True, return_counts=True)
+    place = np.argsort(found)
+    number = np.full(sums[0].size, -1)
+    number[found[place]] = np.arange(found.size)
+    rows = number[of_site.T]
+    is_first = rows >= 0
+    first = np.append(0, np.cumsum(is_first.sum(axis=1)))
+    return first, rows[is_first].astype(np.uint32), weight[place].astype(np.float64)
 
 
 def _enlarge(tables: Search, limit: int) -> Search:
@@ -242,9 +276,9 @@ def _enlarge(tables: Search, limit: int) -> Search:
     extra = min(tables.size.size, limit - tables.size.size)
 
     def enlarged(table: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([table, np.zeros((*table.shape[:-1], extra), table.dtype)], axis=-1)
+        return np.concatenate([table, np.zeros_like(table, shape=(*table.shape[:-1], extra))], axis=-1)
 
-    return tables._replace(**{name: enlarged(getattr(tables, name)) for name in ("size", "cell", "value", "score")})
+    return tables._replace(**{name: enlarged(getattr(tables, name)) for name in SLOT_TABLES})
 
 
 def _evenly_spaced(n_items: int, max_items: int) -> NDArray[np.intp]:

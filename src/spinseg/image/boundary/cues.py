@@ -131,18 +131,23 @@ def chi_square(counts: Floats | sparse.csr_array, edges: Ints) -> Floats:
 
 def _gradient_cues(statistics: SiteStatistics, sites: Ints, edges: Ints, maps: BoundaryMaps) -> Cues:
     """Return the mean gradient across the common boundary of each edge; of color, its root."""
-    lower, upper, (first, second) = boundary_pairs(sites)
+    lower, upper, pixels = boundary_pairs(sites)
     edge = edge_index(edges, lower, upper)
     length = np.bincount(edge, minlength=len(edges))
     direction = statistics.centers[edges[:, 1]] - statistics.centers[edges[:, 0]]
     distance = np.linalg.norm(direction, axis=1, keepdims=True)
     surrounded = distance < MIN_CENTER_DISTANCE * np.sqrt(statistics.sizes[edges].max(axis=1, keepdims=True))
     direction = np.where(surrounded, 0.0, direction / np.maximum(distance, 1e-9)).astype(np.float32)
+    is_across = pixels[1] == pixels[0] + 1
+    of_pair = np.where(direction[edge].any(axis=1), direction[edge].T, np.stack([is_across, ~is_across]))
+    of_pair = np.ascontiguousarray(of_pair, np.float32)
+    row, column = np.divmod(pixels, sites.shape[1])
 
     def mean_gradient(gradient: Gradient, is_color: bool) -> Floats:
-        total = np.zeros(len(edges), np.float32)
-        width = sites.shape[1]
-        kernels.add_gradients_across_edges(*gradient, width, first, second, edge, direction, is_color, total)
+        dx, dy, stride = gradient
+        total, place = np.zeros(len(edges), np.float32), row // stride * dx.shape[2] + column // stride
+        how = (place, edge, of_pair, is_color, np.zeros(pixels.shape, np.float32), total)
+        kernels.add_gradients_across_edges(dx.reshape(len(dx), -1), dy.reshape(len(dy), -1), *how)
         return total / length
 
     color = {name: np.sqrt(mean_gradient(gradient, True)) for name, gradient in maps.color.items()}

@@ -70,8 +70,8 @@ def boundary_maps(
     responses = filter_responses(lab[:1], lab2[:1])
     textons = _textons(responses, inside)
     smooth_lightness = filter_separable(lab[:1], gaussian(0.7), gaussian(0.7))[0]
-    lightness = halve(_soft_bins(smooth_lightness, 0, 100, 13))
-    chroma = halve(np.concatenate([_soft_bins(channel, -60, 60, 17) for channel in lab[1:]]))
+    lightness = _soft_bins(smooth_lightness, 0, 100, 13)
+    chroma = np.concatenate([_soft_bins(channel, -60, 60, 17) for channel in lab[1:]])
     texture = (textons == np.arange(N_TEXTONS)[:, None, None]).astype(np.float32)
     histogram = {"L3": gaussian_gradient(lightness, 1.5, stride=2), "C3": gaussian_gradient(chroma, 1.5, stride=2)}
     for name, bins in (("L", lightness), ("C", chroma), ("T", texture)):
@@ -110,13 +110,14 @@ def _textons(responses: NDArray[np.float32], inside: NDArray[np.bool_] | None) -
 
 
 def _soft_bins(channel: NDArray[np.float32], low: float, high: float, n_bins: int) -> Maps:
-    """Return the weight of each pixel in each histogram bin, interpolated linearly; bins without weight are omitted."""
+    """Return, at half size, the weight of pixels in each histogram bin that has any, interpolated linearly."""
     position = np.clip((channel - low) * np.float32((n_bins - 1) / (high - low)), 0, n_bins - 1)
     is_lower = np.bincount(position.ravel().astype(np.int32), minlength=n_bins) > 0
     used = np.flatnonzero(is_lower | np.append(False, is_lower[:-1])).astype(np.float32)
-    weight = position - used[:, None, None]
-    np.subtract(1, np.abs(weight, out=weight), out=weight)
-    return np.maximum(weight, 0, out=weight)
+    height, width = channel.shape
+    out = np.empty((used.size, (height + 1) // 2, (width + 1) // 2), np.float32)
+    kernels.halve_soft_bins(position, used, np.empty((2, width), np.float32), out)
+    return out
 
 
 def gaussian(scale: float, order: int = 0) -> NDArray[np.float32]:
@@ -185,10 +186,10 @@ def structure_tensor_norm(gradient: Gradient) -> NDArray[np.float32]:
 
 def halve(maps: Maps) -> Maps:
     """Return the means of blocks of 2 x 2 pixels; an odd last row or column is repeated."""
-    _, height, width = maps.shape
-    if height % 2 or width % 2:
-        maps = np.pad(maps, ((0, 0), (0, height % 2), (0, width % 2)), mode="edge")
-    return (maps[:, ::2, ::2] + maps[:, 1::2, ::2] + maps[:, ::2, 1::2] + maps[:, 1::2, 1::2]) * np.float32(0.25)
+    n_maps, height, width = maps.shape
+    out = np.empty((n_maps, (height + 1) // 2, (width + 1) // 2), np.float32)
+    kernels.halve_maps(np.ascontiguousarray(maps, np.float32), out)
+    return out
 
 
 def double(values: NDArray, shape: tuple[int, ...]) -> NDArray:
