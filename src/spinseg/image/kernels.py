@@ -111,10 +111,11 @@ def add_gradients_across_edges(dx, dy, place, edge, direction, squared, total, o
 
 
 @jit
-def add_to_sites(table, sites, totals):  # type: ignore[no-untyped-def]
-    """Add the row of each pixel, (n_pixels, n_channels), to the totals of its site; pixels of -1 are outside."""
+def add_to_sites(table, sites, totals, sizes):  # type: ignore[no-untyped-def]
+    """Add the row of each pixel, (n_pixels, n_channels), to the totals of its site, and count it; -1 is outside."""
     for p in range(sites.size):
         if sites[p] >= 0:
+            sizes[sites[p]] += 1
             for channel in range(table.shape[1]):
                 totals[sites[p], channel] += table[p, channel]
 
