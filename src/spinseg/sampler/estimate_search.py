@@ -205,6 +205,8 @@ def _descend(
 def _start(tables: Search, labels: NDArray[np.int32] | None) -> float:
     """Reset the tables to the partition `labels`, or to no site allocated where it is None; return the loss."""
     kernels.remove_sites(tables)
+    for table, of_none in ((tables.clock, 0), (tables.changed, 0), (tables.merged, -1), (tables.moved, -1)):
+        table[:] = of_none
     return 0.0 if labels is None else kernels.add_sites(tables, labels)
 
 

@@ -120,10 +120,6 @@ def remove_sites(search: Search) -> None:
     for i in range(search.label.size):
         if search.label[i] >= 0:
             remove_site(search, i)
-    search.clock[0] = 0
-    search.changed[:] = 0
-    search.merged[:] = -1
-    search.moved[:] = -1
 
 
 @jit
