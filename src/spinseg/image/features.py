@@ -141,9 +141,9 @@ def site_means(values: ArrayLike, sites: ArrayLike) -> NDArray[np.float64]:
     """Return the mean over each site, (n_sites, n_channels), of values with or without a last axis of channels."""
     array, n_sites = checked_sites(sites)
     table = pixel_table("values", values, array.shape)
-    totals = np.zeros((n_sites, table.shape[1]))
-    add_to_sites(np.ascontiguousarray(table), array.ravel(), totals)
-    return totals / np.maximum(site_sizes(array), 1)[:, None]
+    totals, sizes = np.zeros((n_sites, table.shape[1])), np.zeros(n_sites, np.int64)
+    add_to_sites(np.ascontiguousarray(table), array.ravel(), totals, sizes)
+    return totals / np.maximum(sizes, 1)[:, None]
 
 
 def pixel_positions(shape: tuple[int, ...]) -> NDArray[np.float32]:

@@ -5,14 +5,6 @@ import numpy as np
 from spinseg._compiled import internal, jit
 
 
-@internal
-def add_weighted(line, weight, t, first, second, third, fourth):  # type: ignore[no-untyped-def]
-    """Add four lines, with the weights from the t-th on: one at a time takes twice as long."""
-    a, b, c, d = weight[t], weight[t + 1], weight[t + 2], weight[t + 3]
-    for x in range(line.size):
-        line[x] = line[x] + a * first[x] + b * second[x] + c * third[x] + d * fourth[x]
-
-
 @jit
 def filter_maps(maps, across, down, columns, rows, padded, middle, out):  # type: ignore[no-untyped-def]
     """Correlate every map with `across` along rows and with `down` along columns.
@@ -24,32 +16,29 @@ def filter_maps(maps, across, down, columns, rows, padded, middle, out):  # type
         for y in range(height):
             for x in range(padded.size):
                 padded[x] = maps[m, y, columns[x]]
-            line, alone = middle[y], across.size % 4
-            line[:] = 0
-            for t in range(alone):
+            line = middle[y]
+            for x in range(width):
+                line[x] = across[0] * padded[x]
+            for t in range(1, across.size):
                 for x in range(width):
                     line[x] += across[t] * padded[x + t]
-            for t in range(alone, across.size, 4):
-                add_weighted(line, across, t, padded[t:], padded[t + 1 :], padded[t + 2 :], padded[t + 3 :])
         for y in range(height):
-            line, alone = out[m, y], down.size % 4
-            line[:] = 0
-            for t in range(alone):
+            line = out[m, y]
+            first = middle[rows[y]]
+            for x in range(width):
+                line[x] = down[0] * first[x]
+            for t in range(1, down.size):
                 other = middle[rows[y + t]]
                 for x in range(width):
                     line[x] += down[t] * other[x]
-            for t in range(alone, down.size, 4):
-                near = rows[y + t : y + t + 4]
-                add_weighted(line, down, t, middle[near[0]], middle[near[1]], middle[near[2]], middle[near[3]])
 
 
 @internal
 def halve_rows(first, second, out):  # type: ignore[no-untyped-def]
     """Fill `out` with the means of blocks of two pixels of two rows; an odd last column is repeated."""
-    for x in range(first.size // 2):
-        out[x] = (first[2 * x] + second[2 * x] + first[2 * x + 1] + second[2 * x + 1]) * np.float32(0.25)
-    if first.size % 2:
-        out[-1] = (first[-1] + second[-1] + first[-1] + second[-1]) * np.float32(0.25)
+    for x in range(out.size):
+        left, right = 2 * x, min(2 * x + 1, first.size - 1)
+        out[x] = (first[left] + second[left] + first[right] + second[right]) * np.float32(0.25)
 
 
 @jit
@@ -111,10 +100,11 @@ def add_gradients_across_edges(dx, dy, place, edge, direction, squared, total, o
 
 
 @jit
-def add_to_sites(table, sites, totals):  # type: ignore[no-untyped-def]
-    """Add the row of each pixel, (n_pixels, n_channels), to the totals of its site; pixels of -1 are outside."""
+def add_to_sites(table, sites, totals, sizes):  # type: ignore[no-untyped-def]
+    """Add the row of each pixel, (n_pixels, n_channels), to the totals of its site, and count it; -1 is outside."""
     for p in range(sites.size):
         if sites[p] >= 0:
+            sizes[sites[p]] += 1
             for channel in range(table.shape[1]):
                 totals[sites[p], channel] += table[p, channel]
 

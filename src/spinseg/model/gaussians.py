@@ -11,6 +11,7 @@ from scipy.special import multigammaln
 from spinseg._validation import check_array, check_real, finite_array, invalid, per_item, site_set
 from spinseg.model.likelihoods import DenseTerm, Floats, HistogramTerm, Likelihood, rows, site_weights
 from spinseg.model.priors import log_rising
+from spinseg.partition.contingency import sums_of_clusters
 
 
 def _spread(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -83,9 +84,7 @@ class DiagonalGaussian(Likelihood):
 
     def log_likelihood(self, labels: NDArray[np.integer]) -> float:
         """The log marginals of all clusters together, labeled 0..k-1."""
-        totals = np.zeros((int(labels.max()) + 1, self.statistics.shape[1]))
-        np.add.at(totals, labels, self.statistics)
-        return float(self._log_marginal(totals).sum())
+        return float(self._log_marginal(sums_of_clusters(self.statistics, labels)).sum())
 
     def _log_marginal(self, totals: Floats) -> Floats:
         """Of one or several sets of sites, with their summed statistics in the last axis."""

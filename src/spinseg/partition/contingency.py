@@ -100,3 +100,11 @@ def binder_of(table: ContingencyTable, cost_apart: float = 1.0, cost_together: f
     """
     pairs, both, in_rows, in_columns = pair_counts(table)
     return (cost_apart * (in_columns - both) + cost_together * (in_rows - both)) / max(pairs, 1)
+
+
+def sums_of_clusters(values: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the sums of the rows of `values`, (n_sites, n), over each cluster of labels 0..k-1, (k, n)."""
+    sums = np.empty((int(labels.max()) + 1, values.shape[1]))
+    for column in range(values.shape[1]):
+        sums[:, column] = np.bincount(labels, values[:, column])
+    return sums

@@ -154,10 +154,10 @@ class Chains:
             if self.labels.shape[-1] != graph.n_sites:
                 invalid("graph", f"have the {self.labels.shape[-1]} sites of the chains", graph.n_sites)
             agreement = found["edge_agreement"] = np.ones(self.labels.shape[:2])
-            first, second = np.ascontiguousarray(graph.edges.T)
+            first, second = np.ascontiguousarray(graph.edges.T, np.intp)
             for place in np.ndindex(agreement.shape if graph.n_edges else (0,)):  # a table of all may not fit
                 labels = self.labels[place]
-                agreement[place] = np.count_nonzero(labels[first] == labels[second]) / graph.n_edges
+                agreement[place] = np.count_nonzero(labels.take(first) == labels.take(second)) / graph.n_edges
         return found
 
     @property

@@ -93,15 +93,16 @@ def search(
             place[sites] = np.arange(sites.size)
             ends = place[graph.edges]
             part = SiteGraph(sites.size, ends[(ends >= 0).all(axis=1)])
-        labels = _search(used[:, sites], costs, part, None if held is None else held[sites], sites.size, random)
+        own = used if sites.size == n_sites else _numbered(used[:, sites])
+        labels = _search(own, costs, part, None if held is None else held[sites], sites.size, random)
         found[sites] = labels + n_sites * (g + 1)
     return checked_labels("labels", found, n_sites)
 
 
 def _numbered(draws: NDArray[np.integer]) -> NDArray[np.int32]:
     """Return draws whose clusters are each numbered 0..k-1 by first appearance."""
-    labels = in_order(draws)
-    found = by_first_appearance(labels + (labels.max() + 1) * np.arange(len(draws))[:, None])
+    labels = draws if draws.min() >= 0 and draws.max() < draws.shape[1] else in_order(draws)
+    found = by_first_appearance(labels + (int(labels.max()) + 1) * np.arange(len(draws))[:, None])
     return found - found[:, :1]
 
 
@@ -110,11 +111,14 @@ def _groups(draws: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int
 
     A part that is one cluster in every draw needs no search. Small parts share a group.
     """
-    first, row, weight = _clusters(draws)
-    n_nodes = first.size - 1 + weight.size  # sites, and clusters
-    start = np.append(first, np.full(weight.size, row.size))
-    links = sparse.csr_array((np.ones(row.size), row + np.int32(first.size - 1), start), shape=(n_nodes, n_nodes))
-    part = sparse.csgraph.connected_components(links, directed=False)[1].astype(np.int64)[: first.size - 1]
+    n_sites = draws.shape[1]
+    for some in (draws[_evenly_spaced(len(draws), N_COMPARED_DRAWS)], draws):  # most often, some are enough
+        first, row, weight = _clusters(some)
+        n_nodes, start = n_sites + weight.size, np.append(first, np.full(weight.size, row.size))
+        links = sparse.csr_array((np.ones(row.size), row + np.int32(n_sites), start), shape=(n_nodes, n_nodes))
+        part = sparse.csgraph.connected_components(links, directed=False)[1].astype(np.int64)[:n_sites]
+        if not part.any():
+            break
     of_part, differs = np.unique(part, return_index=True)[1], np.zeros(part.max() + 1, bool)
     differs[part[(draws != draws[:, of_part[part]]).any(axis=0)]] = True
     sizes = np.bincount(part) * differs
@@ -133,7 +137,7 @@ def _search(
 ) -> NDArray[np.int32]:
     """Return the best partition of all sites together, into at most `limit` clusters."""
     n_sites = draws.shape[1]
-    tables, used, most = _make_tables(_numbered(draws), costs, limit, graph, held)
+    tables, used, most = _make_tables(draws, costs, limit, graph, held)
 
     compared = used[_evenly_spaced(len(used), N_COMPARED_DRAWS)]
     compared = compared[compared.max(axis=1) < tables.size.size]
@@ -201,6 +205,8 @@ def _descend(
 def _start(tables: Search, labels: NDArray[np.int32] | None) -> float:
     """Reset the tables to the partition `labels`, or to no site allocated where it is None; return the loss."""
     kernels.remove_sites(tables)
+    for table, of_none in ((tables.clock, 0), (tables.changed, 0), (tables.merged, -1), (tables.moved, -1)):
+        table[:] = of_none
     return 0.0 if labels is None else kernels.add_sites(tables, labels)
 
 
@@ -238,6 +244,7 @@ def _make_tables(
         score=np.zeros(capacity),
         member=np.empty(n_sites, np.int64),
         shared=np.empty(weight.size, np.int64),
+        kept=np.empty(weight.size, np.uint32),
         start=np.empty(0, np.int64) if graph is None else graph.start,
         neighbor=np.empty(0, np.int32) if graph is None else graph.neighbors,
         queue=np.zeros(n_searched, np.int32),

@@ -13,6 +13,7 @@ from spinseg.graph.merging import absorb_small, at_last, touching_regions
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds, partition_with_seeds
+from spinseg.partition.contingency import sums_of_clusters
 from spinseg.partition.numbering import checked_labels, in_order
 from spinseg.sampler.kernels.agglomerate import Agglomeration, agglomerate, merge_mutual, pair_gains
 from spinseg.sampler.kernels.kinds import deal_kinds
@@ -308,8 +309,7 @@ def _agglomeration(target: Target, unit: NDArray[np.int64]) -> Agglomeration:
     rows = target.row.astype(np.int64)
     counts = np.zeros((n_units, target.bin_prior.shape[0]), np.int32)
     np.add.at(counts, (np.repeat(unit, rows[1:] - rows[:-1]), target.bin), target.bin_count)
-    total = np.zeros((n_units, n_statistics))
-    np.add.at(total, unit, target.statistic)
+    total = sums_of_clusters(target.statistic, unit)
     widest = int(target.block[:, 1].max(initial=0))
     work, joined = np.zeros(widest * (widest + 1) // 2), np.zeros(n_statistics)
     size, log_marginal = np.bincount(unit), np.zeros(n_units)

@@ -20,6 +20,7 @@ Cues = dict[str, Floats]  # by name, (n_edges,) each; their order is that of the
 NEIGHBOR_COLOR_SCALE = 8.0  # CIELAB units, of the weight of a neighbor's histogram
 N_HOPS = 4  # histograms reach from 0 to N_HOPS - 1 edges away
 MIN_CENTER_DISTANCE = 0.3  # of the larger site's width: with closer centers, one site surrounds the other
+EDGE_BLOCK = 128  # edges whose histograms are compared at a time: about what a processor keeps near
 COLOR_NOISE_VARIANCE = 4.0  # CIELAB units squared, added to the variance of every site
 
 
@@ -120,12 +121,12 @@ def chi_square(counts: Floats | sparse.csr_array, edges: Ints) -> Floats:
     totals = np.asarray(counts.sum(axis=1)).ravel()
     frequencies = sparse.diags_array(1 / np.maximum(totals, 1e-300)) @ counts
     distance = np.empty(len(edges))
-    for start in range(0, len(edges), 4096):  # in blocks, since (n_edges, n_words) may not fit in memory
-        block = edges[start : start + 4096]
+    for start in range(0, len(edges), EDGE_BLOCK):
+        block = edges[start : start + EDGE_BLOCK]
         p, q = (frequencies[block[:, end]] for end in (0, 1))
         if sparse.issparse(frequencies):
             p, q = p.toarray(), q.toarray()
-        distance[start : start + 4096] = 0.5 * (np.square(p - q) / np.maximum(p + q, 1e-300)).sum(axis=1)
+        distance[start : start + EDGE_BLOCK] = 0.5 * (np.square(p - q) / np.maximum(p + q, 1e-300)).sum(axis=1)
     return distance
 
 

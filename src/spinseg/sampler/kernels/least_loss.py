@@ -35,6 +35,7 @@ class Search(NamedTuple):
     score: np.ndarray  # (capacity,) float64; scratch
     member: np.ndarray  # (n,) int64; scratch
     shared: np.ndarray  # (R,) int64; scratch
+    kept: np.ndarray  # (R,) uint32; scratch
     # The graph, and scratch for searches in it; all empty where clusters need not be connected.
     start: np.ndarray  # (n + 1,) int64; the neighbors of site i are neighbor[start[i]..start[i+1]]
     neighbor: np.ndarray  # int32
@@ -119,10 +120,6 @@ def remove_sites(search: Search) -> None:
     for i in range(search.label.size):
         if search.label[i] >= 0:
             remove_site(search, i)
-    search.clock[0] = 0
-    search.changed[:] = 0
-    search.merged[:] = -1
-    search.moved[:] = -1
 
 
 @jit
@@ -354,6 +351,43 @@ def change_if_merged(search, k, other, n_shared):
     return change
 
 
+@internal
+def dissolve(search, k, n_members, n_shared, seed):
+    """Remove the sites of a slot, whose shared clusters are listed, except those with a seed; the change of loss."""
+    if seed > 0:
+        change = 0.0
+        for q in range(n_shared):
+            search.kept[q] = search.cell[search.shared[q], k]
+        for q in range(n_members):
+            if search.seed[search.member[q]] == 0:
+                change += remove_site(search, search.member[q])
+        return change
+    change, search.size[k] = -search.size_total[n_members], 0
+    for q in range(n_shared):
+        r = search.shared[q]
+        search.kept[q] = search.cell[r, k]
+        change += search.weight[r] * search.cell_total[search.kept[q]]
+        search.cell[r, k], search.value[r, k] = 0, 0.0
+    for q in range(n_members):
+        search.label[search.member[q]] = -1
+    return change
+
+
+@internal
+def restore(search, k, n_members, n_shared):
+    """Return all sites of a slot that was dissolved to it."""
+    for q in range(n_members):
+        if search.seed[search.member[q]] == 0:
+            if search.label[search.member[q]] >= 0:
+                remove_site(search, search.member[q])
+            search.label[search.member[q]] = k
+    search.size[k] = n_members
+    for q in range(n_shared):
+        r = search.shared[q]
+        search.cell[r, k] = search.kept[q]
+        search.value[r, k] = search.weight[r] * search.cell_gain[search.kept[q]]
+
+
 @jit
 def reallocate_connected(search: Search, order: np.ndarray, min_gain: float) -> float:
     """Merge each cluster with each one that it touches, or dissolve it and reallocate its sites, where that gains.
@@ -381,13 +415,10 @@ def reallocate_connected(search: Search, order: np.ndarray, min_gain: float) -> 
                     note_change(search, k)
                     note_change(search, other)
         if label[member[0]] == k:
-            merged[k], change = search.clock[0], 0.0
-            for q in range(n_members):
-                if search.seed[member[q]] == 0:
-                    change += remove_site(search, member[q])
-            change += allocate_connected(search, member[:n_members])
+            merged[k] = search.clock[0]
+            change = dissolve(search, k, n_members, n_shared, seed) + allocate_connected(search, member[:n_members])
             if change > -min_gain or (seed > 0 and not is_connected(search, k)):
-                put_all(search, n_members, k)
+                restore(search, k, n_members, n_shared)
             else:
                 total += change
                 note_change(search, k)
