@@ -26,7 +26,7 @@ QUESTIONS = {
     "robustness": "What noise, compression, brightness and size change.",
     "posterior": "How calibrated the posterior of photographs is.",
     "standard_errors": "Claimed standard errors of boundaries beside actual ones.",
-    "agreement": "Agreement between chains beside that of repeated runs.",
+    "agreement": "Agreement within runs beside that of repeated runs.",
     "levels": "R-hat of single levels of detail against time.",
     "mixing": "How fast chains of the paper's model mix.",
     "outlines": "How close refined outlines are to the edges of an image.",

@@ -1,4 +1,4 @@
-"""Agreement between the chains of a run against that of repeated runs: adjusted Rand indices.
+"""Agreement within a run beside that of repeated runs: adjusted Rand indices.
 
 For `photo` the bundled photographs, eight training photographs of BSDS300 (left out where they are not in
 ../shared/data or SPINSEG_DATA), and two images of scikit-image; for `classes` five of them. Each is segmented with

@@ -175,7 +175,7 @@ def test_going_on_after_an_interruption_ends_as_without_one(here, cluster):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        for index, _ in segment_files(SOURCES, "out", FAST):
+        for index, _ in segment_files(SOURCES, "out", FAST, jobs=1):
             if index == 1:
                 signal.raise_signal(signal.SIGINT)
     assert segment_file(SOURCES[2], "out/p2", FAST | {"sweeps": 10_000}, progress=ctrl_c).summary["interrupted"]

@@ -24,6 +24,7 @@ from large_runs import contents, open_array, pieces, times
 from processes import PATIENCE, wait_until
 from spinseg._errors import InvalidInput, TaskError
 from spinseg.graph.adjacency import region_adjacency
+from spinseg.image.boundary.log_odds import BoundaryEvidence
 from spinseg.image.intensity import infer_intensity_range
 from spinseg.image.picture import as_picture
 from spinseg.image.render import paint_edges
@@ -336,7 +337,9 @@ def test_presets_whose_clusters_cross_tiles_are_refused(place, wrong):
     rule = r"^preset must be auto, photo or measured for an image in tiles: got "
     with pytest.raises(InvalidInput, match=rule):
         segment_large(place / "picture.zarr", place / "wrong", **{**FAST, "n_sites": None, **wrong})
-    for name, value in {"estimate": "best", "sites": np.zeros(SHAPE, int), "init": np.zeros(9, int)}.items():
+    refused = {"estimate": "best", "sites": np.zeros(SHAPE, int), "init": np.zeros(9, int)}
+    refused["evidence"] = BoundaryEvidence(network_relief=4.0)  # the stored settings do not tell two networks apart
+    for name, value in refused.items():
         with pytest.raises(InvalidInput, match=rf"^{name} must be left as it is for an image in tiles: got "):
             segment_large(place / "picture.zarr", place / "wrong", **FAST, **{name: value})
     prior = ss.TabulatedPrior(log_v=lambda k: -2.0 * k, log_w=lambda m: 0.0)

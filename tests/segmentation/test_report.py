@@ -92,7 +92,7 @@ def test_a_plain_sentence_stands_before_the_verdict(segmented, regions, probabil
 def test_each_number_stands_beside_its_meaning(segmented):
     text = seen(page(segmented, r_hat=1.234, ess=5678.9, agreement=0.876, standard_error=0.0312))
     assert "R-hat 1.23 It compares chains" in text and "Effective sample size 5,679 Equivalent to" in text
-    assert "Agreement 0.88 The adjusted Rand index" in text and "Standard error 0.031 For boundary" in text
+    assert "Agreement 0.88 How well half of the draws" in text and "Standard error 0.031 For boundary" in text
     text = seen(page(segmented, r_hat="infinite", ess=None))
     assert "R-hat infinite It compares" in text and "Effective sample size" not in text
 

@@ -1,4 +1,4 @@
-"""Merging of regions, the one place for it: the lowest border first, the smallest region first, or many at once.
+"""Merging of regions outside the sampler: the lowest border first, the smallest region first, or many at once.
 
 Greedy merging by the log posterior is apart, in `sampler.kernels.agglomerate`: there a merge changes what all others of
 the two clusters gain, so that no sums along borders say which comes next.

@@ -55,7 +55,8 @@ class Diagnostics:
     Attributes
     ----------
     agreement : float or None
-        Adjusted Rand index of the partitions that different chains give, at least 0.9 if they have converged.
+        Least adjusted Rand index between the partition that all draws give and those that parts of them give, at least
+        0.9 if they have converged.
     standard_error : float or None
         Of the uncertain boundary probabilities, those between 0.2 and 0.8, as a root mean square: at most 0.04 if they
         have converged, and 0 if none is uncertain.
@@ -93,7 +94,7 @@ class Diagnostics:
 
     @property
     def partition_converged(self) -> bool | None:
-        """Whether different chains give nearly the same partition; None where that is unknown."""
+        """Whether parts of the draws give nearly the same partition as all; None where that is unknown."""
         return None if self.agreement is None else self.agreement >= AGREEMENT_LIMIT
 
     @property
@@ -212,8 +213,8 @@ def may_stop(
 ) -> bool:
     """Whether more sweeps are of no use. One chain never stops early: it cannot tell.
 
-    The probabilities must have converged. Then chains stop if they agree on the partition, or if the standard error is
-    half of what it may be: two partitions are then about as good, and more sweeps do not make chains agree.
+    The probabilities must have converged. Then chains stop if parts of the draws give the partition of all, or if the
+    standard error is half of what it may be: two partitions are then about as good, which more sweeps do not change.
     `partitions` gives those that `diagnose` compares. What takes longest is computed last, if at all, and `tell` is
     called with what was computed.
     """

@@ -79,8 +79,8 @@ def segment(
         from 0.
     chains, sweeps : int, optional
         Number of chains, and of sweeps of each. The first half of the sweeps is burn-in. By default `Photo` and
-        `Measured` discard 40 sweeps and go on, to 400 at most, until the chains agree or the probabilities are twice as
-        accurate as needed; one chain runs to the end. They run `chains` chains for each of twelve levels of detail.
+        `Measured` discard 40 sweeps and go on, to 400 at most, until they have converged or the probabilities are twice
+        as accurate as needed; one chain runs to the end. They run `chains` chains for each of twelve levels of detail.
         `Classes` makes 120 sweeps and `Paper` 1000.
     seconds : float, optional
         About how long to sample, instead of `sweeps`; draws of more than 256 MB end it earlier. The number of sweeps

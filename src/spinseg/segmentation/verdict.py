@@ -108,7 +108,8 @@ def _numbers(diagnostics: Diagnostics, sweeps: int, automatic: bool) -> str:
     agreement, error, r_hat = diagnostics.agreement, diagnostics.standard_error, diagnostics.r_hat
     assert agreement is not None and error is not None and r_hat is not None
     if diagnostics.converged:
-        return f"Chains agree to {agreement:.2f} (1 is best), and uncertain probabilities have an error of {error:.3f}."
+        found = f"Half of a chain alone repeats the regions to {agreement:.2f} (1 is best)"
+        return f"{found}, and uncertain probabilities have an error of {error:.3f}."
     missing = "; ".join(shortfalls(diagnostics))
     if diagnostics.probabilities_converged:
         return (

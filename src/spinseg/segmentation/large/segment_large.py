@@ -159,7 +159,7 @@ def _check_preset(preset: Preset) -> None:
     if not isinstance(preset, Photo) or preset.prior_of_kinds() is not None:
         invalid("preset", "be auto, photo or measured for an image in tiles", preset.name)
     arrays = {name for name in ("sites", "init", "lam") if not isinstance(getattr(preset, name), PLAIN)}
-    for name in sorted(arrays | preset.changes().keys() & {"estimate"}):
+    for name in sorted(arrays | preset.changes().keys() & {"estimate", "evidence"}):
         invalid(name, "be left as it is for an image in tiles", getattr(preset, name))
     prior_from_text(repr(preset.prior))  # functions and arrays would not be known again
 

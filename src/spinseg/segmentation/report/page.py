@@ -37,7 +37,7 @@ NUMERALS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"
 NUMBERS = (
     (
         *("agreement", "Agreement", ".2f"),
-        "The adjusted Rand index between the {units} of single chains: 1 if they are equal; from 0.9 on is acceptable.",
+        "How well half of the draws of a chain gives the same {units}: 1 if they are equal; from 0.9 on is acceptable.",
     ),
     (
         *("standard_error", "Standard error", ".3f"),
