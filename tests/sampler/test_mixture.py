@@ -8,6 +8,7 @@ import model_cases
 import spinseg as ss
 from chain_cases import assert_books
 from effort import effort
+from spinseg.model.seeds import keeps_seeds
 from spinseg.sampler.convergence import traces
 from spinseg.sampler.sampler import COMBINED_AFTER
 
@@ -122,6 +123,21 @@ def test_a_chain_takes_up_what_its_other_components_have_found(connected):
         sampler.advance()
         assert sampler.runners[0].n_clusters == 1 + n_found
         assert_books(mixture, sampler.chains)
+
+
+def test_what_chains_take_up_keeps_seeds_whose_sites_do_not_touch():
+    """Paths between the sites of a seed differ from component to component, so that none has all of its pieces."""
+    graph, n_broken, seeds = ss.SiteGraph.grid((6, 6)), 0, np.zeros(36, int)
+    seeds[[0, 35, 5]] = 1, 1, 2
+    betas = [[b] * graph.n_edges for b in (1.0, 0.3, -0.3, -1.0)]
+    for s in range(10):
+        rng = np.random.default_rng(s)
+        counts = ss.PoissonGamma(rng.poisson(rng.choice([3, 40], 36)))
+        mixture = ss.Model(graph, counts, ss.DirichletProcess(1.0), betas, connected=True, seeds=seeds)
+        chains = ss.sample(mixture, COMBINED_AFTER + 1, 2, init="dispersed", rng=s)
+        n_broken += sum(not keeps_seeds(draw, mixture.seeds) for draws in chains.labels for draw in draws)
+        assert_books(mixture, chains)
+    assert n_broken == 0
 
 
 @pytest.mark.parametrize("interrupted", [COMBINED_AFTER - 1, COMBINED_AFTER, COMBINED_AFTER + 3])

@@ -16,6 +16,7 @@ from spinseg._run.executor import n_processors
 from spinseg._run.progress import Report, reporting
 from spinseg._validation import check_choice, check_int, check_real, generator, invalid
 from spinseg.model.posterior import Model
+from spinseg.model.seeds import keeps_seeds
 from spinseg.sampler.chain import Arrays, Chain, ParallelTempering, checked_temperatures
 from spinseg.sampler.chains import Chains, SamplingInterrupted, collect
 from spinseg.sampler.checkpoint import Checkpoint, check_resumable, fingerprint, read_checkpoint, write_checkpoint
@@ -37,6 +38,7 @@ from spinseg.sampler.starts import (
     greedy_labels,
     starting_kinds,
     starts_of_chains,
+    with_seeds,
 )
 from spinseg.sampler.workers import advance_all
 
@@ -239,6 +241,8 @@ class Sampler:
             found = common_refinement(self._components[0], np.array([runner.state.label for runner in runners]))
             for model, runner in zip(self._components, runners, strict=True):
                 labels = greedy_labels(runner.target, found, model.connected)
+                if model.seeds is not None and not keeps_seeds(labels, model.seeds):  # parts of one that do not touch
+                    labels = with_seeds(model, labels)
                 if model.kinds is None or model.allows(labels):
                     kinds = starting_kinds(model, runner.target, labels)
                     value = model.log_posterior_of_connected(labels, kinds)
