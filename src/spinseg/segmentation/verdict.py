@@ -108,7 +108,7 @@ def _numbers(diagnostics: Diagnostics, sweeps: int, automatic: bool) -> str:
     agreement, error, r_hat = diagnostics.agreement, diagnostics.standard_error, diagnostics.r_hat
     assert agreement is not None and error is not None and r_hat is not None
     if diagnostics.converged:
-        found = f"Half of a chain alone repeats the regions to {agreement:.2f} (1 is best)"
+        found = f"Parts of the draws alone repeat the regions to {agreement:.2f} (1 is best)"
         return f"{found}, and uncertain probabilities have an error of {error:.3f}."
     missing = "; ".join(shortfalls(diagnostics))
     if diagnostics.probabilities_converged:
