@@ -8,9 +8,9 @@ it.
 References
 ----------
 .. [1] Martin, Fowlkes and Malik, Learning to detect natural image boundaries using local brightness, color, and texture
-       cues, PAMI 2004. :DOI:`10.1109/TPAMI.2004.1273918`
+       cues, PAMI 2004. doi:10.1109/TPAMI.2004.1273918
 .. [2] Arbelaez et al., Contour detection and hierarchical image segmentation, PAMI 2011.
-       :DOI:`10.1109/TPAMI.2010.161`
+       doi:10.1109/TPAMI.2010.161
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,9 +1,9 @@
 """How good probabilities and draws are: against the shares of annotators, and as answers like theirs.
 
 .. [1] Brier, Verification of forecasts expressed in terms of probability, Monthly Weather Review 1950.
-       :DOI:`10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2`
+       doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2
 .. [2] Szekely and Rizzo, Energy statistics: a class of statistics based on distances, Journal of Statistical Planning
-       and Inference 2013. :DOI:`10.1016/j.jspi.2013.03.018`
+       and Inference 2013. doi:10.1016/j.jspi.2013.03.018
 """
 
 from collections.abc import Sequence

@@ -7,16 +7,16 @@ labeled in both images, n_ij of them i in `truth` and j in `labels`; a_i and b_j
 References
 ----------
 .. [1] Rand, Objective criteria for the evaluation of clustering methods, JASA 1971.
-       :DOI:`10.1080/01621459.1971.10482356`
-.. [2] Hubert and Arabie, Comparing partitions, Journal of Classification 1985. :DOI:`10.1007/BF01908075`
-.. [3] Meila, Comparing clusterings: an axiomatic view, ICML 2005. :DOI:`10.1145/1102351.1102424`
-.. [4] Martin et al., A database of human segmented natural images, ICCV 2001. :DOI:`10.1109/ICCV.2001.937655`
+       doi:10.1080/01621459.1971.10482356
+.. [2] Hubert and Arabie, Comparing partitions, Journal of Classification 1985. doi:10.1007/BF01908075
+.. [3] Meila, Comparing clusterings: an axiomatic view, ICML 2005. doi:10.1145/1102351.1102424
+.. [4] Martin et al., A database of human segmented natural images, ICCV 2001. doi:10.1109/ICCV.2001.937655
 .. [5] Arbelaez et al., Contour detection and hierarchical image segmentation, PAMI 2011.
-       :DOI:`10.1109/TPAMI.2010.161`
+       doi:10.1109/TPAMI.2010.161
 .. [6] Unnikrishnan et al., Toward objective evaluation of image segmentation algorithms, PAMI 2007.
-       :DOI:`10.1109/TPAMI.2007.1046`
+       doi:10.1109/TPAMI.2007.1046
 .. [7] Martin et al., Learning to detect natural image boundaries using local brightness, color, and texture cues,
-       PAMI 2004. :DOI:`10.1109/TPAMI.2004.1273918`
+       PAMI 2004. doi:10.1109/TPAMI.2004.1273918
 """
 
 from collections.abc import Callable, Sequence

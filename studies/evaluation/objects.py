@@ -1,7 +1,7 @@
 """Scores of objects on a background, such as nuclei: which of them a segmentation finds.
 
 .. [1] Caicedo et al., Nucleus segmentation across imaging experiments: the 2018 Data Science Bowl, Nature Methods 2019.
-       :DOI:`10.1038/s41592-019-0612-7`
+       doi:10.1038/s41592-019-0612-7
 """
 
 from typing import NamedTuple

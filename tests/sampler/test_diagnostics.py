@@ -167,7 +167,7 @@ def test_too_few_draws_are_said_to_be_too_few(draws):
 
 def test_chains_that_have_converged_with_many_or_few_effective_draws():
     found = diagnose(made(noise(), np.random.default_rng(1).integers(5, 9, (4, 500))), GRAPH)
-    assert found.converged is True and "The smallest effective sample size is" in found.verdict
+    assert found.converged is True and "The smallest effective sample size, of bulk or tail, is" in found.verdict
     assert found.verdict.startswith("Four chains have converged: agreement is 1.00, and R-hat is at most 1.0")
     found = diagnose(made(np.tile(noise(1, 15, seed=4), (2, 2))), GRAPH)  # all halves alike, whatever the noise
     assert found.converged is True and "and at least 200 is advised. Sample longer." in found.verdict
@@ -255,9 +255,40 @@ def test_errors_of_components_add_up():
     """Two chains for each of two components: the mean over four, from the spread within each component alone."""
     of_chains = np.array([[[0.1], [0.9]], [[0.3], [0.5]]])
     expected = np.sqrt((0.2**2 / 2 + 0.4**2 / 2) / 2) / 2
-    assert standard_errors(of_chains) == pytest.approx([expected])
     assert error_in_doubt(of_chains) == pytest.approx(expected)
-    assert np.isnan(standard_errors(of_chains[:1])).all() and error_in_doubt(of_chains[:1]) is None
+    assert standard_errors(of_chains, of_chains) == pytest.approx([expected])  # pooled with itself
+    assert np.isnan(standard_errors(of_chains[:1], of_chains[:1])).all() and error_in_doubt(of_chains[:1]) is None
+
+
+def test_the_error_of_a_boundary_is_pooled_with_that_of_all_in_doubt():
+    """By hand: four degrees of freedom of all, and one of its own."""
+    edges = np.array([[[0.3, 0.5, 0.0]], [[0.5, 0.5, 0.0]]])  # the second has no spread, and the third is certain
+    own, if_independent = np.array([0.1**2, 0, 0]), np.array([0.25, 0.26, 0.01])
+    if_independent[0] = 0.4 * 0.6 + 0.01
+    dependence = own[:2].sum() / if_independent[:2].sum()
+    expected = np.sqrt((4 * dependence * if_independent + own) / 5)
+    assert standard_errors(edges, edges) == pytest.approx(expected)
+    assert standard_errors(edges[..., 1:], edges) == pytest.approx(expected[1:])
+
+
+@pytest.mark.parametrize("n_components", [1, 12])
+def test_two_standard_errors_cover_most_single_probabilities(n_components):
+    """Simulated chains that stay where they are with probability .8; the spread alone covers far fewer."""
+    rng = np.random.default_rng(4)
+    n_edges, n_draws = 2000, 480 // n_components
+    level = (np.arange(n_components)[:, None] + 0.5) / n_components
+    truth = 1 / (1 + np.exp(30 * (level - rng.random(n_edges))))  # few levels are uncertain
+    state = rng.random((2, n_components, n_edges)) < truth
+    total = np.zeros(state.shape)
+    for _ in range(n_draws):
+        moves = rng.random(state.shape) > 0.8
+        state = np.where(moves, rng.random(state.shape) < truth, state)
+        total += state
+    of_chains = total / n_draws
+    far = np.abs(of_chains.mean(axis=(0, 1)) - truth.mean(axis=0))
+    alone = np.sqrt(of_chains.var(axis=0, ddof=1).sum(axis=0) / 2) / n_components
+    assert np.mean(far < 2 * standard_errors(of_chains, of_chains)) > 0.9
+    assert np.mean(far < 2 * alone) < 0.87
 
 
 def test_only_probabilities_in_doubt_have_a_part_in_the_error():
@@ -285,6 +316,10 @@ def test_export_to_arviz():
     np.testing.assert_allclose(tree["sample_stats"]["lp"], exact, atol=1e-9)
     assert set(tree["posterior"].data_vars) == {"n_clusters", "entropy", "edge_agreement"}
     assert "edge_agreement" not in SAMPLED.to_arviz()["posterior"]
+    assert "component" not in tree["sample_stats"]
+    assert len(np.unique(tree["sample_stats"]["lp"])) == len(np.unique(np.round(exact, 6)))  # drift breaks no ties
+    mixed = ss.sample(ss.Model(GRAPH, ss.Flat(), ss.DirichletProcess(1.0), np.zeros((3, GRAPH.n_edges))), 9, 2, rng=0)
+    np.testing.assert_array_equal(mixed.to_arviz()["sample_stats"]["component"], [mixed.component] * 2)
     chains = ss.sample(MODEL, sweeps=30, chains=2, burn_in=5, thin=4, concentration_prior=(2.0, 1.0), rng=0)
     found = chains.to_arviz()["posterior"]["concentration"]
     np.testing.assert_array_equal(found, chains.trace("concentration")[:, 8::4])  # each beside the draw of its sweep

@@ -128,17 +128,18 @@ def test_the_error_of_probabilities_is_that_of_repeated_runs():
     claimed, true = [], []
     for seed in range(400):
         chains = ss.sample(model, 60, 2, burn_in=10, rng=seed)
-        claimed.append(standard_errors(separation_of_chains(chains, graph.edges)) ** 2)
+        of_chains = separation_of_chains(chains, graph.edges)
+        claimed.append(standard_errors(of_chains, of_chains) ** 2)
         true.append((separation_probability(chains.labels, graph.edges) - exact) ** 2)
     np.testing.assert_allclose(np.mean(claimed, axis=0), np.mean(true, axis=0), rtol=0.5)  # 5 standard errors
 
 
 def test_every_boundary_has_the_standard_error_of_its_own_probability(found):
-    """From the spread, between the two chains at each detail, of its mean separation along it."""
+    """From the two chains at each detail, and the mean separation along the boundary."""
     regions = np.array([row["region"] for row in found.region_rows])[found._region_of_site]
     edges, n_details = found.model.graph.edges, found.chains.n_components
     ends = np.sort(regions[edges], axis=1)
-    errors = []
+    along = []
     for row in found.boundary_rows:
         mine = (ends == (row["region"], row["neighbor"])).all(axis=1)
         weights = found.model.graph.length[mine] / found.model.graph.length[mine].sum()
@@ -147,9 +148,10 @@ def test_every_boundary_has_the_standard_error_of_its_own_probability(found):
             draws = found.chains.labels[chain, detail::n_details][:, edges[mine]]
             means[chain, detail] = (draws[..., 0] != draws[..., 1]).mean(axis=0) @ weights
         assert row["probability"] == pytest.approx(means.mean(), abs=1e-6)
-        assert row["standard_error"] == pytest.approx(np.sqrt((np.diff(means, axis=0) ** 2).sum()) / 2 / 12, abs=1e-6)
-        errors.append(row["standard_error"])
-    assert max(errors) > 0 and found.summary()["boundaries"] == found.boundary_rows
+        along.append(means)
+    expected = standard_errors(np.stack(along, axis=-1), separation_of_chains(found.chains, edges))
+    assert [row["standard_error"] for row in found.boundary_rows] == pytest.approx(expected, abs=1e-6)
+    assert min(expected) > 0 and found.summary()["boundaries"] == found.boundary_rows
 
 
 def test_unknown_numbers_are_not_shown(found):

@@ -235,7 +235,7 @@ def membership(draws: ArrayLike, labels: NDArray[np.int32]) -> NDArray[np.float6
     """How often each site is in each cluster of `labels`, (n_sites, n_clusters), over draws of shape (.., n_sites).
 
     The clusters of a draw get the labels with which as many sites as possible keep theirs, each label once
-    (Papastamoulis & Iliopoulos 2010, :DOI:`10.1198/jcgs.2010.09008`). Clusters that are left over get none, so that the
+    (Papastamoulis & Iliopoulos 2010, doi:10.1198/jcgs.2010.09008). Clusters that are left over get none, so that the
     memberships of a site add up to at most 1.
     """
     rows, sites = flatten_draws(draws), np.arange(labels.size)

@@ -192,7 +192,7 @@ def varies_in_space(values: NDArray[np.float64], graph: SiteGraph) -> NDArray[np
 
     I is the mean product of the values at the two ends of an edge, in units of their variance. Without structure in
     space it is about 0, with a standard error of one over the root of the number of edges (Moran 1950,
-    :DOI:`10.1093/biomet/37.1-2.17`).
+    doi:10.1093/biomet/37.1-2.17).
     """
     centered = values - values.mean(axis=0)
     variance = np.square(centered).mean(axis=0)

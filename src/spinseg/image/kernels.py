@@ -131,7 +131,7 @@ def drain(level, ground, after, queue, is_waiting):  # type: ignore[no-untyped-d
 
     `after` are the steps to the neighbors that come later, in rising order; pixels at the border are infinite. queue
     (n,) and is_waiting (n,), all False, are scratch. The order is that of Vincent, Morphological grayscale
-    reconstruction in image analysis, IEEE Trans. Image Processing 1993, :DOI:`10.1109/83.217222`.
+    reconstruction in image analysis, IEEE Trans. Image Processing 1993, doi:10.1109/83.217222.
     """
     n, reach = level.size, after[-1]
     for p in range(reach, n - reach):

@@ -2,7 +2,7 @@
 
 The intensity of a point, or its logarithm, is the level of its class, plus a polynomial of the position with a Gaussian
 prior, plus noise of that class. Classes and polynomial are estimated in turn (Wells et al., Adaptive segmentation of
-MRI data, IEEE TMI 1996, :DOI:`10.1109/42.511747`), for every small number of classes. There is such a field only if it
+MRI data, IEEE TMI 1996, doi:10.1109/42.511747), for every small number of classes. There is such a field only if it
 gains evidence, as classes alone may explain the image as well, and if it makes the small differences between neighbors
 likelier, too, as a sharp step is no light.
 """

@@ -70,8 +70,8 @@ def superpixels(
 
     References
     ----------
-    .. [1] Achanta et al., SLIC superpixels, PAMI 2012. :DOI:`10.1109/TPAMI.2012.120`
-    .. [2] Machairas et al., Waterpixels, IEEE Trans. Image Processing 2015. :DOI:`10.1109/TIP.2015.2451011`
+    .. [1] Achanta et al., SLIC superpixels, PAMI 2012. doi:10.1109/TPAMI.2012.120
+    .. [2] Machairas et al., Waterpixels, IEEE Trans. Image Processing 2015. doi:10.1109/TIP.2015.2451011
 
     Examples
     --------

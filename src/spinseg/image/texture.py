@@ -2,7 +2,7 @@
 
 At each scale the structure tensor, the mean product of the gradient with itself, has energies along two axes. Its
 matrix logarithm has three entries, which vary about as much in strong as in weak texture (Arsigny et al., Log-Euclidean
-metrics, 2006, :DOI:`10.1002/mrm.20965`), and their means over a window describe the texture there. Windows that
+metrics, 2006, doi:10.1002/mrm.20965), and their means over a window describe the texture there. Windows that
 lie apart, and mostly in one kind, say how much these means vary within a kind. There are kinds of texture only if
 the means of all windows vary far more than that in some direction, and if intensities form no regions or objects.
 """

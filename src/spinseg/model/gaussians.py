@@ -25,11 +25,12 @@ def _spread(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
 class DiagonalGaussian(Likelihood):
     """Independent channels, each normal with a normal-inverse-gamma prior.
 
-    precision ~ Gamma(shape, rate), mean | precision ~ N(mean, 1 / (kappa precision)). With N observations, kappa_n =
-    kappa + N, shape_n = shape + N / 2 and rate_n = rate + (sum x^2 - (sum x)^2 / kappa_n) / 2, x less the prior mean,
+    A cluster has precision ~ Gamma(shape, rate), and its level is normal around the prior mean with variance
+    1 / (kappa precision). With N observations x, less the prior mean, kappa_n = kappa + N, shape_n = shape + N / 2
+    and rate_n = rate + (sum x^2 - (sum x)^2 / kappa_n) / 2,
 
-        log p(y_A) = lgamma(shape_n) - lgamma(shape) + shape log rate - shape_n log rate_n
-                     + log(kappa / kappa_n) / 2 - N log(2 pi) / 2
+        log p(y_A) = lgamma(shape_n) - lgamma(shape) + shape log rate - shape_n log rate_n +
+                     log(kappa / kappa_n) / 2 - N log(2 pi) / 2
 
     Parameters
     ----------
@@ -105,12 +106,12 @@ class DiagonalGaussian(Likelihood):
 class Gaussian(Likelihood):
     """Normal with full covariance and a normal-inverse-Wishart prior.
 
-    covariance ~ inverse Wishart(dof, scale), mean | covariance ~ N(mean, covariance / kappa). With N observations in d
-    channels, kappa_n = kappa + N, dof_n = dof + N and scale_n = scale + sum x x' - (sum x)(sum x)' / kappa_n, x less
-    the prior mean,
+    A cluster has covariance ~ inverse Wishart(dof, scale), and its level is normal around the prior mean with
+    covariance / kappa. With N observations x in d channels, less the prior mean, kappa_n = kappa + N, dof_n = dof + N
+    and scale_n = scale + sum x x' - (sum x)(sum x)' / kappa_n,
 
-        log p(y_A) = lgamma_d(dof_n / 2) - lgamma_d(dof / 2)
-                     + (dof log |scale| - dof_n log |scale_n| + d log(kappa / kappa_n) - N d log pi) / 2
+        log p(y_A) = lgamma_d(dof_n / 2) - lgamma_d(dof / 2) +
+                     (dof log |scale| - dof_n log |scale_n| + d log(kappa / kappa_n) - N d log pi) / 2
 
     Parameters
     ----------

@@ -242,7 +242,7 @@ class ParsimoniousProcess(PartitionPrior):
     With n sites a cluster pays n times `cost` nats. The more sites there are, the more clusters a plain process spends
     on what a likelihood does not describe; here a cluster has to explain a share of all sites that does not depend on
     their number. Coarsened posteriors have the same aim (Miller and Dunson 2019,
-    :DOI:`10.1080/01621459.2018.1469995`).
+    doi:10.1080/01621459.2018.1469995).
 
     Examples
     --------

@@ -21,6 +21,8 @@ from spinseg.sampler.plots import plot_traces
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Chains:
@@ -213,8 +215,10 @@ class Chains:
     def to_arviz(self, graph: SiteGraph | None = None) -> Any:
         """The draws as an ArviZ DataTree, for its plots and summaries; needs the extra `spinseg[diagnostics]`.
 
-        Group `posterior` holds the `quantities` of each draw, and `sample_stats` its log posterior as `lp`. The labels
-        are a group of their own, `partition`: they are arbitrary in each draw, and must not be summarized.
+        Group `posterior` holds the `quantities` of each draw, and `sample_stats` its log posterior as `lp`, rounded so
+        that equal partitions are ties, and the `component` of a mixture that it is from. ArviZ takes the draws of all
+        components for one chain: select those of a component before you compute its R-hat. The labels are a group of
+        their own, `partition`: they are arbitrary in each draw, and must not be summarized.
         """
         try:
             from_dict = import_module("arviz_base").from_dict
@@ -222,8 +226,11 @@ class Chains:
             missing = f"the module {error.name or 'arviz_base'}, which cannot be imported"
             raise MissingExtra(f'to_arviz needs {missing}: pip install "spinseg[diagnostics]"') from None
         posterior = self.quantities(graph)
-        log_posterior = {"lp": posterior.pop("log_posterior")}
-        groups = {"sample_stats": log_posterior, "posterior": posterior, "partition": {"labels": self.labels}}
+        rounded, unit = in_units(posterior.pop("log_posterior"))
+        stats = {"lp": unit * rounded}
+        if self.n_components > 1:
+            stats["component"] = np.broadcast_to(self.component, rounded.shape)
+        groups = {"sample_stats": stats, "posterior": posterior, "partition": {"labels": self.labels}}
         return from_dict(groups, dims={"labels": ["site"]})
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -330,3 +337,13 @@ class SamplingInterrupted(KeyboardInterrupt):
     def __reduce__(self) -> tuple[Any, ...]:
         """How it is pickled, with its chains."""
         return type(self), (self.chains,), self.__dict__
+
+
+def in_units(trace: NDArray[Any]) -> tuple[NDArray[np.float64], float]:
+    """A trace in whole numbers of a small unit, and that unit.
+
+    Equal partitions have log posteriors that differ by drift, which ranks and quantiles would take for a signal. In
+    whole numbers, ties stay ties when ArviZ folds a trace at its median, on any processor.
+    """
+    unit = ROUNDING * max(np.abs(trace).max(), 1.0)
+    return np.round(trace / unit), unit

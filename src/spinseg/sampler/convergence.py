@@ -12,15 +12,16 @@ from spinseg._validation import invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
 from spinseg.partition.pairs import separation_probability
-from spinseg.sampler.chains import Chains
+from spinseg.sampler.chains import Chains, in_units
 
 AGREEMENT_LIMIT = 0.9  # adjusted Rand index; docs/evidence/convergence.md compares it with that of repeated runs
 ERROR_LIMIT = 0.04  # standard error of the probabilities in doubt
 R_HAT_LIMIT = 1.05  # chains of partitions mix slowly; Vehtari et al. ask for 1.01
 IN_DOUBT = (0.2, 0.8)  # a boundary with a probability between these is in doubt
+POOLED_DEGREES = 4  # of freedom that the variance of all edges counts for, in that of one boundary
+LEAST_VARIANCE = 0.01  # of a draw that was the same in all chains
 COMPARED_DRAWS = 12  # of each chain, where draws are compared
 MIN_DRAWS = 4  # each half of a chain needs a variance
-ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
 # Not judged by its R-hat: on thousands of sites it differs for details that change neither partition nor probabilities.
 SHOWN_ONLY = ("log_posterior",)
 Partitions = Sequence[NDArray[np.integer]]  # estimated from all draws, then from parts of them; numbered from 0
@@ -99,17 +100,46 @@ def separation_of_draws(labels: NDArray[Any], edges: NDArray[np.int32], n: int) 
     return np.array([[separation_probability(draws[d::n], edges) for d in range(n)] for draws in labels])
 
 
-def standard_errors(of_chains: NDArray[Any]) -> NDArray[np.float64]:
-    """The standard error of the mean over chains and components, from the spread between chains.
+def standard_errors(of_boundaries: NDArray[Any], of_edges: NDArray[Any]) -> NDArray[np.float64]:
+    """The standard error of each probability: its spread between chains, pooled with that of all edges in doubt.
 
-    Chains are independent, and draws of one chain are not. Each component has chains of its own: the variances of
-    their means add up, and twelve components with two chains each give twelve degrees of freedom. NaN for one chain.
-    `of_chains` has the mean over the draws of each chain and component, (chain, component, ..).
+    With two chains a boundary's own spread has one degree of freedom for each component in which it is uncertain, and
+    is often too small by luck. So its variance is moderated, as that of a gene by those of all genes (Smyth 2004,
+    doi:10.2202/1544-6115.1027): by the variance of independent draws with its probabilities, times what edges in doubt
+    show that dependence between draws adds. NaN for one chain. Both have the mean over the draws of each chain and
+    component, (chain, component, ..); boundaries may be averages of edges, or edges.
+    """
+    if len(of_edges) < 2:
+        return np.full(of_boundaries.shape[2:], np.nan)
+    doubtful = in_doubt(of_edges.mean(axis=(0, 1)))
+    used = of_edges[:, :, doubtful] if doubtful.any() else of_edges
+    dependence = _variances(used).sum() / _variances_if_independent(used).sum()
+    expected, own = dependence * _variances_if_independent(of_boundaries), _variances(of_boundaries)
+    degrees = _degrees_of_freedom(of_boundaries)
+    return np.sqrt((POOLED_DEGREES * expected + degrees * own) / (POOLED_DEGREES + degrees))
+
+
+def _variances(of_chains: NDArray[Any]) -> NDArray[np.float64]:
+    """The squared standard error of the mean over chains and components, from the spread between chains.
+
+    Chains are independent, and draws of one chain are not. Each component has chains of its own, so the variances of
+    their means add up.
     """
     n_chains, n_components = of_chains.shape[:2]
-    if n_chains < 2:
-        return np.full(of_chains.shape[2:], np.nan)
-    return np.sqrt(of_chains.var(axis=0, ddof=1).sum(axis=0) / n_chains) / n_components
+    return of_chains.var(axis=0, ddof=1).sum(axis=0) / n_chains / n_components**2
+
+
+def _variances_if_independent(of_chains: NDArray[Any]) -> NDArray[np.float64]:
+    """The same up to a constant, for independent draws; never 0, as what no draw had may still be possible."""
+    probability = of_chains.mean(axis=0)
+    return (probability * (1 - probability) + LEAST_VARIANCE).sum(axis=0) / of_chains.shape[1] ** 2
+
+
+def _degrees_of_freedom(of_chains: NDArray[Any]) -> NDArray[np.float64]:
+    """Satterthwaite's, of `_variances`: few where few components are uncertain; one chain's where none varies."""
+    squares = of_chains.var(axis=0, ddof=1)
+    total, of_squares = squares.sum(axis=0) ** 2, (squares**2).sum(axis=0)
+    return (len(of_chains) - 1) * np.divide(total, of_squares, out=np.ones_like(total), where=of_squares > 0)
 
 
 def error_in_doubt(of_chains: NDArray[Any]) -> float | None:
@@ -119,8 +149,8 @@ def error_in_doubt(of_chains: NDArray[Any]) -> float | None:
     """
     if len(of_chains) < 2 or np.isnan(of_chains).any():
         return None
-    errors = standard_errors(of_chains)[in_doubt(of_chains.mean(axis=(0, 1)))]
-    return float(np.sqrt(np.mean(errors**2))) if errors.size else 0.0
+    squares = _variances(of_chains)[in_doubt(of_chains.mean(axis=(0, 1)))]
+    return float(np.sqrt(np.mean(squares))) if squares.size else 0.0
 
 
 def in_doubt(probability: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -190,13 +220,3 @@ def quantity_of(name: str, trace: NDArray[Any], seconds: float, n_components: in
     if n_chains > 1 and n_components > 1 and n_draws >= MIN_DRAWS * n_components:
         alone = max(rank_r_hat(trace[:, d::n_components]) for d in range(n_components))
     return Quantity(name, means, sd, r_hat, bulk, tail, bulk / seconds if seconds > 0 else None, alone)
-
-
-def in_units(trace: NDArray[Any]) -> tuple[NDArray[np.float64], float]:
-    """A trace in whole numbers of a small unit, and that unit.
-
-    Equal partitions have log posteriors that differ by drift, which ranks and quantiles would take for a signal. In
-    whole numbers, ties stay ties when ArviZ folds a trace at its median, on any processor.
-    """
-    unit = ROUNDING * max(np.abs(trace).max(), 1.0)
-    return np.round(trace / unit), unit

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.sampler.chains import Chains
+from spinseg.sampler.chains import Chains, in_units
 from spinseg.sampler.convergence import (
     AGREEMENT_LIMIT,
     ERROR_LIMIT,
@@ -20,7 +20,6 @@ from spinseg.sampler.convergence import (
     agreement_of_draws,
     agreement_of_partitions,
     error_in_doubt,
-    in_units,
     quantity_of,
     rank_r_hat,
     separation_of_chains,
@@ -250,7 +249,9 @@ def _verdict(found: Diagnostics, n_chains: int, n_draws: int) -> str:
         )
     chains = f"{NUMERALS[n_chains] if n_chains < len(NUMERALS) else n_chains} chains"
     scarce = min(judged, key=_least_ess)
-    effective = f"The smallest effective sample size is {_least_ess(scarce):,.0f}, of {_called(scarce)}"
+    effective = (
+        f"The smallest effective sample size, of bulk or tail, is {_least_ess(scarce):,.0f}, of {_called(scarce)}"
+    )
     missing = [_called(row) for row in found.table.values() if row.ess_bulk is None]
     note = f" There are too few draws, {n_draws} in each chain, to judge {' and '.join(missing)}." if missing else ""
     if n_chains == 1:

@@ -83,7 +83,7 @@ def boundary_table(
             "standard_error": round(float(error), 6) if np.isfinite(error) else None,
         }
         for (a, b), length, probability, error in zip(
-            pairs, lengths, along.mean(axis=(0, 1)), standard_errors(along), strict=True
+            pairs, lengths, along.mean(axis=(0, 1)), standard_errors(along, of_chains), strict=True
         )
     ]
 

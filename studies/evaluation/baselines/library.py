@@ -31,7 +31,7 @@ def felzenszwalb(
     References
     ----------
     .. [1] Felzenszwalb and Huttenlocher, Efficient graph-based image segmentation, IJCV 2004.
-           :DOI:`10.1023/B:VISI.0000022288.19776.77`
+           doi:10.1023/B:VISI.0000022288.19776.77
 
     Examples
     --------
@@ -49,7 +49,7 @@ def quickshift(
     References
     ----------
     .. [1] Vedaldi and Soatto, Quick shift and kernel methods for mode seeking, ECCV 2008.
-           :DOI:`10.1007/978-3-540-88693-8_52`
+           doi:10.1007/978-3-540-88693-8_52
 
     Examples
     --------
@@ -99,7 +99,7 @@ def gaussian_mixture(image: Picture | ArrayLike, *, n_components: int = 5, seed:
     References
     ----------
     .. [1] Blei and Jordan, Variational inference for Dirichlet process mixtures, Bayesian Analysis 2006.
-           :DOI:`10.1214/06-BA104`
+           doi:10.1214/06-BA104
 
     Raises
     ------

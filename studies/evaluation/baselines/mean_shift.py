@@ -81,7 +81,7 @@ def mean_shift(
     References
     ----------
     .. [1] Comaniciu and Meer, Mean shift: a robust approach toward feature space analysis, PAMI 2002.
-           :DOI:`10.1109/34.1000236`
+           doi:10.1109/34.1000236
 
     Examples
     --------

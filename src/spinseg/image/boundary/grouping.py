@@ -2,7 +2,7 @@
 
 Three kinds of cues tell whether two sites belong to one group: their distance in the leading eigenvectors of the graph
 (after Arbelaez et al., Contour detection and hierarchical image segmentation, PAMI 2011,
-:DOI:`10.1109/TPAMI.2010.161`), the height at which they merge when the weakest boundaries are removed one after
+doi:10.1109/TPAMI.2010.161), the height at which they merge when the weakest boundaries are removed one after
 another, and the difference of their statistics after diffusion over the graph.
 """
 

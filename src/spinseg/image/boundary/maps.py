@@ -1,7 +1,7 @@
 """What every pixel of a photograph says of boundaries: gradients at several scales, and the network's log-odds.
 
 The gradients are of color and of local histograms, after Martin, Fowlkes and Malik, Learning to detect natural image
-boundaries using local brightness, color, and texture cues, PAMI 2004, :DOI:`10.1109/TPAMI.2004.1273918`, with Gaussian
+boundaries using local brightness, color, and texture cues, PAMI 2004, doi:10.1109/TPAMI.2004.1273918, with Gaussian
 derivatives instead of half-discs: the gradient in any direction follows from two.
 """
 

@@ -187,8 +187,7 @@ class Photo(Preset):
 
         c is the `saturation`: far from t more evidence changes nothing. How much evidence makes a boundary differs from
         person to person. The log-odds t that it takes, at which two sites neither attract nor repel, have a standard
-        logistic distribution: a boundary on its own is then drawn by as many annotators as its log-odds say. A share
-        `detail` of them asks for more evidence than t.
+        logistic distribution. At t = log((1 - detail) / detail), a share `detail` of annotators asks for more.
         """
         threshold = self.threshold + math.log((1 - detail) / detail)
         return signed_couplings(log_odds, graph.length, self.strength, threshold, self.saturation)
