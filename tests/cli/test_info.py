@@ -24,8 +24,8 @@ def stack(tmp_path):
 def test_info_says_how_each_file_would_be_read_and_segments_nothing(stack, album, tmp_path):
     good, bad = album
     run = spinseg("info", stack, bad[0], good[0], check=2)
-    volume = "a volume of 5 planes of 48 x 60 pixels, gray, 16 bits, intensities from 0 to 5000"
-    color = "an image of 30 x 40 pixels, color, 8 bits, intensities from 0 to 255"
+    volume = "a volume of 5 planes of 60 x 48 pixels, gray, 16 bits, intensities from 0 to 5000"
+    color = "an image of 40 x 30 pixels, color, 8 bits, intensities from 0 to 255"
     assert run.stdout.splitlines() == [f"{stack}: {volume}; {DOUBT}", f"{good[0]}: {color}"]
     assert run.stderr.startswith(f"spinseg: {bad[0]} must be ") and run.stderr.count("\n") == 1
     assert not any(path.is_dir() for path in tmp_path.iterdir())
@@ -34,13 +34,13 @@ def test_info_says_how_each_file_would_be_read_and_segments_nothing(stack, album
 def test_info_takes_the_axis_and_the_range_and_tells_programs(stack):
     run = spinseg("info", stack, "--channel-axis", "0", "--intensity-range", "-5", "4095", "--json", check=0)
     (found,) = json.loads(run.stdout)["images"]
-    assert found["read_as"] == "5 channels of 48 x 60 pixels, 16 bits, intensities from -5 to 4095"
+    assert found["read_as"] == "5 channels of 60 x 48 pixels, 16 bits, intensities from -5 to 4095"
     assert (found["form"], found["stored_shape"], found["axes"]) == ("TIFF", [5, 48, 60], "QYX")
     assert (found["n_channels"], found["channel_axis"], found["number_type"]) == (5, 0, "uint16")
     assert found["intensity_range"] == [-5, 4095] and found["otherwise"] is None and found["error"] is None
     three = Path(stack).with_name("three.npy")
     np.save(three, FIRST[:3])
-    for kind, says in (("color", "an image of 48 x 60 pixels, color"), ("measured", "3 measured channels")):
+    for kind, says in (("color", "an image of 60 x 48 pixels, color"), ("measured", "3 measured channels")):
         run = spinseg("info", three, "--channel-axis", "0", "--channel-kind", kind, check=0)
         assert run.stdout.startswith(f"{three}: {says}") and "--channel-kind" not in run.stdout
     run = spinseg("info", stack, "--channel-axis", "3", "--json", check=2)
@@ -81,7 +81,7 @@ def test_a_given_axis_and_range_are_used_and_doubted_no_more(stack, tmp_path):
     given = ["--channel-axis", "0", "--intensity-range", "0", "4095"]
     run = spinseg("segment", stack, "--out", tmp_path, *given, *FAST, "--json", check=0)
     (found,) = json.loads(run.stdout)["images"]
-    assert found["read_as"] == "5 channels of 48 x 60 pixels, 16 bits, intensities from 0 to 4095"
+    assert found["read_as"] == "5 channels of 60 x 48 pixels, 16 bits, intensities from 0 to 4095"
     assert found["shape"] == [48, 60] and "read as" not in run.stderr
     assert "channel_axis=0, intensity_range=(0.0, 4095.0)" in found["python"]
     assert (found["channel_axis"], found["intensity_range"]) == (0, [0, 4095])

@@ -218,11 +218,11 @@ def test_up_to_four_channels_count_once():
 @pytest.mark.parametrize(
     ("shape", "dtype", "phrase"),
     [
-        ((5, 6), bool, "an image of 5 x 6 pixels, gray, 1 bit, intensities from 0 to 1"),
-        ((2, 5, 6), "i2", "a volume of 2 planes of 5 x 6 pixels, gray, 16 bits with sign, intensities from 0 to 1"),
-        ((1, 5, 6), float, "a volume of 1 plane of 5 x 6 pixels, gray"),
-        ((2, 5, 6, 7), "f4", "7 channels of a volume of 2 planes of 5 x 6 pixels, 32-bit"),
-        ((5, 6, 4), "u1", "an image of 5 x 6 pixels, color with opacity, 8 bits"),
+        ((5, 6), bool, "an image of 6 x 5 pixels, gray, 1 bit, intensities from 0 to 1"),
+        ((2, 5, 6), "i2", "a volume of 2 planes of 6 x 5 pixels, gray, 16 bits with sign, intensities from 0 to 1"),
+        ((1, 5, 6), float, "a volume of 1 plane of 6 x 5 pixels, gray"),
+        ((2, 5, 6, 7), "f4", "7 channels of a volume of 2 planes of 6 x 5 pixels, 32-bit"),
+        ((5, 6, 4), "u1", "an image of 6 x 5 pixels, color with opacity, 8 bits"),
     ],
 )
 def test_phrases_of_volumes_types_and_opacity(shape, dtype, phrase):

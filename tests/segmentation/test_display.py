@@ -35,7 +35,7 @@ def agg(monkeypatch):
 def test_a_segmentation_says_what_it_is_and_how_far_to_trust_it(found):
     first, second = repr(replace(found, source="/tmp/some/cup.jpg")).splitlines()
     assert (
-        first == f"Segmentation of cup.jpg: {found.n_clusters} regions, 60 x 80 pixels (measured, detail 0.5, seed 0)"
+        first == f"Segmentation of cup.jpg: {found.n_clusters} regions, 80 x 60 pixels (measured, detail 0.5, seed 0)"
     )
     assert re.fullmatch(
         r"  (not converged|regions converged, probabilities not|converged) \(agreement -?[\d.]+, standard error [\d.]+\)",

@@ -167,14 +167,17 @@ def test_every_region_has_its_number_well_inside(preset):
         assert np.all(found.labels[row - 3 : row + 4, column - 3 : column + 4] == region["label"])
 
 
-def test_only_the_largest_regions_are_numbered_and_not_on_the_saved_overlay(segmented, tmp_path):
+def test_the_largest_and_the_most_doubtful_regions_are_numbered_and_not_on_the_saved_overlay(segmented, tmp_path):
     labels = np.arange(1, 31, dtype=np.int32).repeat(3)[None] + np.zeros((60, 1), np.int32)
     regions = [
         {**segmented.region_rows[0], "region": i + 1, "label": i + 1, "area": 180, "bbox": [0, 3 * i, 60, 3 * i + 3]}
+        | {"boundary": 1 - i / 30}
         for i in range(30)
     ]
     text = page(segmented, labels=labels, regions=regions)
-    assert sorted(numbers(text)) == list(range(1, MAX_NUMBERS + 1)) and "below (not all)" in text
+    half = MAX_NUMBERS // 2
+    assert sorted(numbers(text)) == [*range(1, half + 1), *range(31 - half, 31)]
+    assert "below (of the largest, and of those with the least probable outlines)" in text
     segmented.save(tmp_path)
     drawn = np.asarray(Image.open(tmp_path / "overlay.png"))
     np.testing.assert_array_equal(drawn, ss.image.render.overlay(segmented.picture, segmented.labels))

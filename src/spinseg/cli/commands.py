@@ -88,7 +88,7 @@ def print_doubt(source: str, read_as: str, otherwise: str | None) -> None:
 
 
 def info(
-    images: Annotated[list[str], typer.Argument(help="Images, as for `spinseg segment`.")],
+    images: Annotated[list[str], typer.Argument(help="Files, or folders of them, as for `spinseg segment`.")],
     channel_axis: ChannelAxis = "auto",
     channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange = None,
@@ -99,10 +99,11 @@ def info(
     This includes the pixels, channels, number type and intensities, and how to read the files differently.
     """
     from spinseg.image.io import read_picture
+    from spinseg.segmentation.batch import listed
 
     rows = list[dict[str, Any]]()
     how: Any = {"channel_axis": channel_axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
-    for path in images:
+    for path in listed(images):
         try:
             reading = read_picture(path, **how).reading
             assert reading is not None

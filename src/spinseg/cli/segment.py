@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import signal
 from collections.abc import Callable
 from functools import wraps
@@ -62,7 +63,9 @@ def segment(
         typer.Option(help="Sweeps per chain; by default, photo runs until the chains converge, at most 400."),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="About how long to sample, instead of --sweeps.")] = None,
-    chains: Annotated[int | None, typer.Option(help="Number of chains; 2 by default, 1 for paper.")] = None,
+    chains: Annotated[
+        int | None, typer.Option(help="Number of chains, at each level of detail; 2 by default, 1 for paper.")
+    ] = None,
     seed: Seed = 0,
     mask: Annotated[str | None, typer.Option(help="Segment only where this image is not black.")] = None,
     seeds: Annotated[
@@ -134,7 +137,10 @@ def _preset_option(name: str, kinds: list[type[Preset]]) -> Any:
     users: dict[str, list[str]] = {}
     for kind in kinds:
         value = getattr(kind, name)
-        users.setdefault("auto" if value is None else str(value), []).append(kind.name)
+        words = re.sub(
+            r"\d+\.\d{5,}", lambda number: f"{float(number[0]):.4g}", "auto" if value is None else str(value)
+        )
+        users.setdefault(words, []).append(kind.name)
     defaults = [f"{value} ({', '.join(some)})" if len(users) > 1 else value for value, some in users.items()]
     flag = f"--{name.replace('_', '-')}"
     option = typer.Option(
@@ -222,6 +228,8 @@ def print_outcomes(outcomes: list[Outcome]) -> None:
             lines.append(f"Parts that differ share a region: {_some_of(warned)}. The reports say what to try.")
     else:
         for name, _, found in done:
+            if found["interrupted"]:
+                continue
             is_well, words = headline(found)
             more = with_flags(found["warning"] or "") or ("" if is_well else "The report says what to do.")
             sentences = " ".join(part for part in (words, more, with_flags(kind_note(found))) if part)

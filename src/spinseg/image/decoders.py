@@ -58,7 +58,8 @@ def decoding(name: str, form: str) -> Iterator[None]:
     except (InvalidInput, MissingExtra):
         raise
     except Exception as error:
-        invalid(name, f"be a whole {form} file", str(error) or type(error).__name__)
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise InvalidInput(f"cannot read {name}: the {form} file is damaged or incomplete ({why})") from None
 
 
 @contextmanager

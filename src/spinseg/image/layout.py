@@ -1,6 +1,7 @@
 """How an image is stored and read: which axes are planes, rows, columns and channels, and all of it in words."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeGuard, get_args
 
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._advice import Advice, Setting
-from spinseg._validation import check_choice, invalid
+from spinseg._validation import check_choice, counted, invalid
 
 ChannelAxis = int | Literal["auto"] | None
 ChannelKind = Literal["auto", "color", "measured"]
@@ -166,13 +167,9 @@ class Reading:
         return array if array.shape[-1] == self.n_channels else array[..., [0, 0, 0, 1]]
 
     def __str__(self) -> str:
-        """Return the reading as a phrase, such as "an image of 30 x 40 pixels, gray, 8 bits, intensities ..."."""
+        """Return the reading as a phrase, such as "an image of 40 x 30 pixels, gray, 8 bits, intensities ..."."""
         n_colors = self.n_channels - bool(self.has_opacity)
-        pixels = f"{' x '.join(map(str, self.shape[-2:]))} pixels"
-        of_volume = ""
-        if len(self.shape) == 3:
-            pixels = f"{self.shape[0]} plane{'' if self.shape[0] == 1 else 's'} of {pixels}"
-            of_volume = "a volume of "
+        pixels, of_volume = in_pixels(self.shape), "a volume of " if len(self.shape) == 3 else ""
         if n_colors == 1 or (n_colors == 3 and self.channel_kind != "measured"):
             kind = ("color" if n_colors == 3 else "gray") + (" with opacity" if self.has_opacity else "")
             contents = f"{of_volume or 'an image of '}{pixels}, {kind}"
@@ -193,6 +190,13 @@ class Reading:
         lists = {name: list(value) for name, value in found.items() if isinstance(value, tuple)}
         place = None if self.georeference is None else self.georeference.to_json()
         return {"read_as": str(self)} | found | lists | {"georeference": place}
+
+
+def in_pixels(shape: Sequence[int]) -> str:
+    """The size of an image or a volume in words, the width first."""
+    *planes, height, width = shape
+    pixels = f"{width} x {height} pixels"
+    return f"{counted(planes[0], 'plane')} of {pixels}" if planes else pixels
 
 
 def check_channels(channel_axis: object, channel_kind: object) -> None:

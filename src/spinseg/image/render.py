@@ -24,6 +24,7 @@ _MAGMA = np.frombuffer(bytes.fromhex(_MAGMA_HEX), np.uint8).reshape(9, 3)
 # image. Without a color, outlines would disappear in images of bright lines, such as cell walls.
 OUTLINE_COLORS = ((0, 0, 0, 0), (0, 0, 0, 150), (255, 230, 40, 255))
 DIMMED = 0.4  # brightness of the gray image under graded boundaries
+DARK, BRIGHTEST = 1 / 3, 99.8  # of full intensity, and the percentile of pixels that is the brightest
 MIN_GRADE, MIN_OPACITY, OPAQUE_FROM = 0.4, 0.35, 0.4  # of their colors: the place of 0 on the map, and the opacity
 
 
@@ -33,7 +34,8 @@ def overlay(
     """Draw the boundaries between labels over the image, (*shape, 3); pixels below `start_label`, outside, are faded.
 
     A boundary is yellow on the side of the lower label and black on the other, so it is visible on light and on dark
-    images. Each side is one pixel wide for every 650 pixels of the longest side, and at least one.
+    images. An image that uses only the lowest third of its range is brightened. Each side is one pixel wide for every
+    650 pixels of the longest side, and at least one.
 
     Examples
     --------
@@ -46,7 +48,15 @@ def overlay(
     (4, 6, 3)
     """
     picture, array = _check_pair(image, labels, channel_axis, start_label)
-    return outlined(faded(picture.rgb, array < 0), array)
+    return outlined(faded(brightened(picture.rgb), array < 0), array)
+
+
+def brightened(rgb: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return an image that can be seen: brighter by a factor if it is dark, and otherwise as it is."""
+    top = np.percentile(rgb.max(axis=-1), BRIGHTEST) if rgb.size else 0.0
+    if not 0 < top < 255 * DARK:
+        return rgb
+    return np.minimum(np.rint(rgb * (255 / top)), 255).astype(np.uint8)
 
 
 def faded(rgb: NDArray[np.uint8], outside: Mask) -> NDArray[np.uint8]:

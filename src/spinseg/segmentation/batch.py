@@ -151,6 +151,9 @@ def segment_files(
             tasks[index] = source, folder
         else:
             yield index, outcome
+    if progress and len(tasks) > 1:
+        at_a_time = "" if dask is not None or jobs == 1 else f", {min(jobs, len(tasks))} at a time"
+        print(f"{len(tasks)} images{at_a_time}", file=sys.stderr, flush=True)
     if dask is None and any(os.path.isfile(source) for source, _ in tasks.values()):  # otherwise all of them fail
         settings = expected["settings"][0]
         compile_sampler(progress, connected=settings["connected"], kinds="kinds" in settings)
@@ -168,7 +171,8 @@ def segment_files(
             outcome = Outcome.failed(*todo[number], outcome)
         countdown.n_done = n_done
         if progress and not (serial and sys.stderr.isatty()) and len(todo) > 1:
-            print(f"{countdown.title(n_done)}{printable(outcome.source)}", file=sys.stderr, flush=True)
+            number_of = "interrupted: " if outcome.interrupted else countdown.title(n_done)
+            print(f"{number_of}{printable(outcome.source)}", file=sys.stderr, flush=True)
         yield indices[number], outcome
         if serial and outcome.interrupted:
             raise KeyboardInterrupt

@@ -9,6 +9,7 @@ import numpy as np
 
 from spinseg._run.atomic import printable
 from spinseg._validation import counted
+from spinseg.image.layout import in_pixels
 from spinseg.image.picture import Picture
 from spinseg.image.render import graded_boundaries, outlined
 from spinseg.sampler.plots import new_axes
@@ -33,10 +34,10 @@ def in_words(found: "Segmentation") -> str:
 def _contents(found: "Segmentation") -> str:
     """What a segmentation is, in one line, whatever the name of its file."""
     name = f" of {printable(Path(found.source).name)}" if found.source else ""
-    size = " x ".join(map(str, found.labels.shape))
     detail = [] if found.detail is None else [f"detail {found.detail:g}"]
     how = ", ".join([found.preset.name, *detail, f"seed {found.seed}"])
-    return f"Segmentation{name}: {counted(found.n_clusters, unit_of(found.preset.connected))}, {size} pixels ({how})"
+    regions, size = counted(found.n_clusters, unit_of(found.preset.connected)), in_pixels(found.labels.shape)
+    return f"Segmentation{name}: {regions}, {size} ({how})"
 
 
 def _trust(found: "Segmentation") -> str:

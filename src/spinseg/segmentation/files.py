@@ -88,7 +88,8 @@ def save(
         path = folder / name
         if name in skipped:
             path.unlink(missing_ok=True)  # of another result
-            print_warning(f"{printable(path)} is left out: {skipped[name]}")
+            if not found.interrupted:
+                print_warning(f"{printable(path)} is left out: {skipped[name]}")
         else:
             writers[name](path)
 

@@ -60,7 +60,7 @@ def region_table(
             "probability": round(float(cohesions[r]), 6) if np.isfinite(cohesions[r]) else None,
             "boundary": round(float(outlines[r]), 6) if has_draws and np.isfinite(outlines[r]) else None,
         }
-        | ({} if kinds is None else {"kind": start_label + int(kinds[clusters[r]])})
+        | ({} if kinds is None else {"kind": int(kinds[clusters[r]])})
         for i, r in enumerate(np.argsort(-areas, kind="stable"))
     ]
 

@@ -181,7 +181,7 @@ def _open_tiff(dask_array: Any, path: str) -> tuple[Any, Reading] | None:
         with unprinted("tifffile") as warnings:
             finest = TiffSeries(path)
     except Exception as error:  # a damaged file raises nearly anything
-        invalid("image", "be a whole TIFF file", f"{path}: {error}")
+        raise InvalidInput(f"cannot read {path}: the TIFF file is damaged or incomplete ({error})") from None
     check_metadata(printable(path), warnings)
     if not finest.is_plain:
         return None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from spinseg._run.atomic import atomic_write, printable
 from spinseg._validation import counted
+from spinseg.image.layout import in_pixels
 from spinseg.image.light import Light
 from spinseg.image.picture import Picture
 from spinseg.sampler.chains import Chains
@@ -145,7 +146,7 @@ def _result(found: dict[str, Any]) -> str:
 def _facts(found: dict[str, Any]) -> str:
     """What was segmented: the superpixels and the image."""
     sites = counted(found["n_sites"], "site" if found["settings"]["sites"] == "pixels" else "superpixel")
-    parts = [found.get("read_as") or f"{' x '.join(map(str, found['shape']))} pixels"]
+    parts = [found.get("read_as") or in_pixels(found["shape"])]
     if len(found["shape"]) == 3:
         parts.append("of which one plane is shown")
     parts.append(f"analyzed as {sites}")
@@ -244,8 +245,10 @@ def _notes(found: dict[str, Any]) -> str:
     warning = '<p class="note warning">The last two columns come from chains that have not converged.</p>\n'
     first = "first plane, row and column" if len(found["shape"]) == 3 else "first row and column"
     return (warning if found.get("probabilities_converged") is False else "") + (
-        '<p class="note">Holds together: how often two superpixels of the region share a cluster. Boundary '
-        "probability: how often there is a boundary, on average along the outline."
+        '<p class="note">Holds together: how often two superpixels of the region share a cluster; no number for a '
+        "region of one superpixel. Boundary "
+        "probability: how often there is a boundary, on average along the outline; a low one is the best sign of a "
+        "wrong region."
         f'<span class="box"> Bounding box: {first}, and those after the last.</span></p>'
     )
 

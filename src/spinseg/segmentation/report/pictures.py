@@ -13,7 +13,16 @@ from scipy import ndimage
 from spinseg._validation import counted
 from spinseg.image.light import Light
 from spinseg.image.picture import Picture
-from spinseg.image.render import OUTLINE_COLORS, faded, graded_boundaries, label_colors, mean_colors, outlined, outlines
+from spinseg.image.render import (
+    OUTLINE_COLORS,
+    brightened,
+    faded,
+    graded_boundaries,
+    label_colors,
+    mean_colors,
+    outlined,
+    outlines,
+)
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.presets.photo import details_of
 
@@ -22,6 +31,8 @@ THUMBNAIL_SIDE = 320  # pixels, of a single draw
 MAX_PIXELATED_SIDE = 300  # pixels: in smaller images each is shown as a square
 MAX_ASPECT_RATIO = 25  # a longer image is shown distorted: a single row of pixels would not be seen
 MAX_NUMBERS = 20  # numbers of regions on an image: more would hide it
+# Of kinds of regions, the largest first. These are told apart by the color-blind, too (Okabe and Ito).
+KIND_COLORS = {"gray": (130, 130, 130), "orange": (230, 159, 0), "blue": (86, 180, 233), "green": (0, 158, 115)}
 NUMBER_GAP = 0.03  # of the longer side, between two numbers at least, or they would hide each other
 MIN_DEPTH_SHARE = 0.8  # of a region's largest distance from its outline, for the place of its number
 # How images are encoded: those without colored lines may lose some color, which is not seen.
@@ -40,10 +51,13 @@ CHOSEN = ' <span class="mark">chosen</span>'
 
 
 def reduced(picture: Picture, labels: NDArray[np.int32], max_side: int = MAX_SIDE) -> tuple[NDArray[np.uint8], int]:
-    """An image no larger than `max_side`, faded where labels are -1, and the side of the squares that are a pixel."""
+    """An image no larger than `max_side`, faded where labels are -1, and the side of the squares that are a pixel.
+
+    A dark one is brightened.
+    """
     step = -(-max(labels.shape) // max_side)
     rgb = Picture(downsample(picture.codes, step, np.mean).round().astype(np.uint16)).rgb
-    return faded(rgb, downsample_labels(labels, step) < 0), step
+    return faded(brightened(rgb), downsample_labels(labels, step) < 0), step
 
 
 def whole_figures(
@@ -63,14 +77,19 @@ def whole_figures(
     views = {d: (downsample_labels(each - first, step), n) for d, (each, n) in details.items() if len(details) > 1}
     numbers, numbered = _region_numbers(regions, labels + first, step), ""
     if numbers:
-        numbered = ", with the numbers of the table below" + (" (not all)" if len(regions) > len(numbers) else "")
+        numbered = ", with the numbers of the table below" + (
+            " (of the largest, and of those with the least probable outlines)" if len(regions) > len(numbers) else ""
+        )
     caption = f"{unit.capitalize()}s in their mean colors"
     colors = mean_colors(rgb, labels, channel_axis=-1, start_label=0)
     figures = [_figure(caption, colors, f"{caption}.", jpeg=None)]
     if has_kinds(regions):
-        palette = label_colors(max(row["kind"] for row in regions) + 1)
+        n_kinds = max(row["kind"] for row in regions) + 1
+        named_colors = np.array(list(KIND_COLORS.values()), np.uint8)
+        palette = np.concatenate([named_colors, label_colors(n_kinds)[len(named_colors) :]])
         of_label = {row["label"] - first: palette[row["kind"]] for row in regions} | {-1: np.full(3, 255, np.uint8)}
-        caption = "Kinds of regions, a color for each"
+        named = ", ".join(f"kind {kind} in {name}" for kind, name in zip(range(n_kinds), KIND_COLORS, strict=False))
+        caption = f"Kinds of regions: {named}"
         colors = np.array([of_label[label] for label in sorted(of_label)])[labels + 1]
         figures.append(_figure(caption, colors, f"{caption}.", jpeg=None))
     if chains.labels.shape[1] > 0:
@@ -201,11 +220,18 @@ def has_kinds(regions: list[dict[str, Any]]) -> bool:
 
 
 def _region_numbers(regions: list[dict[str, Any]], labels: NDArray[np.int32], step: int) -> list[str]:
-    """The numbers of the largest regions as HTML, each placed over its region in an image that is `reduced`."""
+    """The numbers of some regions as HTML, each placed over its region in an image that is `reduced`.
+
+    They are the largest, and of the others those with the least probable outlines.
+    """
     if regions and len(regions[0]["bbox"]) > 4 and not one_region_each(regions):
         return []  # in a plane of a volume, the pieces of a cluster cannot be matched with its regions
     places: dict[str, NDArray[np.float64]] = {}
-    for region in regions[:MAX_NUMBERS]:
+    rest = [
+        (1.0 if region["boundary"] is None else region["boundary"], region) for region in regions[MAX_NUMBERS // 2 :]
+    ]
+    by_doubt = [region for _, region in sorted(rest, key=lambda pair: pair[0])]
+    for region in [*regions[: MAX_NUMBERS // 2], *by_doubt[: MAX_NUMBERS // 2]]:
         ends = region["bbox"]
         sides = zip(ends[len(ends) // 2 - 2 : len(ends) // 2], ends[-2:], strict=True)
         rows, columns = (slice(a // step, max(-(-b // step), a // step + 1)) for a, b in sides)
