@@ -34,6 +34,7 @@ QUESTIONS = {
     "classes": "Kinds of material in rendered and real images, from clean to hopeless.",
     "domains": "Domains of a made-up tissue, with many numbers of components.",
     "fields": "Images of other fields than photography, beside the recipe people use there.",
+    "doubt": "Which numbers of a region point to objects that are wrong.",
     "kinds": "What kinds of regions are worth, on nuclei, scenes and photographs.",
     "limits": "How often a warning finds segmentations that are poor, and whether its hint helps.",
     "ddcrp": "How fast the distance-dependent Chinese restaurant process runs.",

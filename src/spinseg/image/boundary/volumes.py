@@ -15,16 +15,21 @@ from spinseg.image.picture import Picture
 
 ENLARGED = 2  # times, planes: objects in volumes are small, and the network is blind to the smallest
 PLANE_SIDE = 3 * CELL  # pixels to which an enlarged plane is continued: more takes twice as long and finds no more
+THINNEST = 8  # voxels: in a thinner plane the network sees nothing, and a stack of two has hundreds of them
 SMOOTHNESS = 0.7  # voxels, of the relief: the network's cells would show
 
 
 def volume_maps(picture: Picture, network: BoundaryNetwork, network_relief: float) -> BoundaryMaps:
     """Return the maps of a volume of three channels: relief and log-odds.
 
-    The network sees every plane across each of the three axes, enlarged. A voxel has the largest of the log-odds.
+    The network sees every plane across each of the three axes, enlarged; not those of few planes seen from the side. A
+    voxel has the largest of the log-odds.
     """
     log_odds, values = np.full((len(RADII), *picture.shape), -np.inf, np.float32), picture.values
+    thinnest = int(np.argmin(picture.shape))
     for axis in range(3):
+        if axis != thinnest and picture.shape[thinnest] < THINNEST:
+            continue
         for plane, found in zip(np.moveaxis(values, axis, 0), np.moveaxis(log_odds, axis + 1, 0), strict=True):
             seen = ndimage.zoom(plane, (ENLARGED, ENLARGED, 1), order=1, mode="nearest", grid_mode=True)
             blocks = network.log_odds(seen, PLANE_SIDE).reshape(-1, plane.shape[0], ENLARGED, plane.shape[1], ENLARGED)
