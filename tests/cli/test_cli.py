@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -108,6 +109,17 @@ def test_any_file_of_a_result_is_kept(photo, tmp_path, name):
     assert sorted(path.name for path in tmp_path.iterdir()) == FILES == sorted(batch.FILES)
 
 
+def test_results_that_are_kept_are_one_line(album, tmp_path):
+    pictures = album[0][:2]
+    for picture in map(Path, pictures):
+        (tmp_path / picture.stem).mkdir()
+        (tmp_path / picture.stem / "overlay.png").write_text("kept")
+    run = spinseg("segment", *pictures, "--out", tmp_path, *FAST, check=2)
+    assert run.stderr.count("is kept; --overwrite replaces it") == 1
+    assert "2 results are kept: use --resume to add what is missing, or --overwrite to replace them" in run.stderr
+    assert f"Not segmented: {pictures[0]}, {pictures[1]}" in run.stdout
+
+
 def test_an_interrupted_result_is_replaced(photo, tmp_path):
     (tmp_path / "labels.tif").write_text("old")
     (tmp_path / "result.json").write_text('{"interrupted": true}')
@@ -171,8 +183,9 @@ def test_quiet_says_nothing_and_plain_shows_a_table_and_of_errors_one_line(album
     assert photo.name in run.stdout and "regions" in run.stdout and f"Not segmented: {missing}" in run.stdout
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", run.stderr)  # nothing that only a terminal understands
     lines = [line for line in run.stderr.splitlines() if not line.startswith("Compiling")]  # in a fresh clone
-    assert len(lines) == 3 and lines[0].startswith("[1/2, about ") and lines[0].endswith(f" left] {photo}")
-    assert lines[1] == f"[2/2] {missing}" and missing in lines[2]
+    assert len(lines) == 4 and lines[0] == "2 images"
+    assert lines[1].startswith("[1/2, about ") and lines[1].endswith(f" left] {photo}")
+    assert lines[2] == f"[2/2] {missing}" and missing in lines[3]
 
 
 WRONG = {

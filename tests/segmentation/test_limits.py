@@ -62,7 +62,7 @@ def test_parts_that_differ_in_a_region_get_a_warning_and_a_call_by_kind_and_pres
     picture = cells.picture
     warning = split_warning(picture, ONE, ss.Photo())
     assert warning.startswith("Large regions have parts of clearly different intensity")
-    assert warning.endswith("Try preset='measured'.")
+    assert warning.endswith("If they belong apart, try preset='measured'.")
     assert split_warning(picture, ONE, ss.Measured()).endswith("a larger detail, such as detail=0.9 instead of 0.5.")
     assert "detail=1 instead of 0.9" in split_warning(picture, ONE, ss.Measured(detail=0.9))
     assert split_warning(picture, ONE, ss.Classes()) is None  # it asks for no evidence of a boundary

@@ -156,7 +156,7 @@ def segment_and_print(
     images: list[str], out: Path, keywords: dict[str, Any], as_json: bool = False, quiet: bool = False, **how: Any
 ) -> None:
     """Segment images, print what became of each, and exit with the code of the worst."""
-    outcomes, code = {}, 0
+    outcomes, code, n_kept = {}, 0, 0
     images = listed(images)
     try:
         for index, outcome in segment_files(images, out, keywords, **how, progress=not quiet):
@@ -165,7 +165,9 @@ def segment_and_print(
                 print_doubt(outcome.source, found["read_as"], found["read_otherwise"])
             if outcome.error is not None:
                 code = BUG if outcome.traceback else max(code, WRONG_INPUT)
-                print_error(outcome.error, outcome.name, bug=bool(outcome.traceback))
+                n_kept += outcome.is_kept
+                if n_kept < 2 or not outcome.is_kept:  # the others are named at the end
+                    print_error(outcome.error, outcome.name, bug=bool(outcome.traceback))
                 if outcome.traceback:
                     LOG.debug("%s", outcome.traceback)
     except KeyboardInterrupt:
@@ -174,6 +176,8 @@ def segment_and_print(
         n_done = sum(not outcome.summary["interrupted"] for outcome in outcomes.values() if outcome.summary)
         left = f"{len(images) - n_done} of {len(images)} images are left"
         print_error(f"interrupted; {left}. To continue, run the same command with --resume.")
+    if n_kept > 1:
+        print_error(f"{n_kept} results are kept: use --resume to add what is missing, or --overwrite to replace them")
     ordered = [outcomes[index] for index in sorted(outcomes)]
     page = _page(out, ordered)
     if as_json:

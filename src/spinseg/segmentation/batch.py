@@ -32,7 +32,8 @@ class Outcome(NamedTuple):
     """What became of one image: the summary of its segmentation, or an error in one line.
 
     It is `interrupted` where Ctrl-C came meanwhile; the summary says whether that stopped the sampling early. Where it
-    was `done_before`, the summary is that of the stored result.json. `traceback` and `name` are as in `TaskFailure`.
+    was `done_before`, the summary is that of the stored result.json; where another result `is_kept`, nothing was done.
+    `traceback` and `name` are as in `TaskFailure`.
     """
 
     source: str
@@ -44,6 +45,7 @@ class Outcome(NamedTuple):
     done_before: bool = False
     traceback: str = ""
     name: str = ""
+    is_kept: bool = False
 
     @classmethod
     def failed(cls, source: str, folder: str, failure: TaskFailure) -> "Outcome":
@@ -216,7 +218,8 @@ def _outcome_before(
             return Outcome(source, folder, 0.0, result, done_before=True)
         check_folder(folder, overwrite or expected is not None, also)
     except (InvalidInput, OSError) as error:
-        return Outcome.failed(source, folder, TaskFailure.from_exception(error)._replace(traceback=""))
+        outcome = Outcome.failed(source, folder, TaskFailure.from_exception(error)._replace(traceback=""))
+        return outcome._replace(is_kept=isinstance(error, FileExistsError))
     return None
 
 

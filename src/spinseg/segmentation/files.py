@@ -31,6 +31,7 @@ POLYGON_FILES = ("regions.geojson", "outlines.svg")  # of images of one plane
 OPTIONAL_FILES = (*POLYGON_FILES, "regions.csv", "boundary_probability.tif")  # that are written if asked
 REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside the chosen one, unless near it
 STROKE = "#d81b60"  # of outlines in SVG, seldom a color of photographs
+MAX_LISTED = 2  # of files that are kept
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-image")
 
 
@@ -199,7 +200,8 @@ def check_replaceable(folder: Path, names: Sequence[str], overwrite: bool, how: 
     existing = [name for name in names if os.path.lexists(folder / name)]
     if existing and not overwrite:
         kept, them = ("is kept", "it") if len(existing) == 1 else ("are kept", "them")
-        message = f"{printable(folder)} holds {', '.join(existing)} already, which {kept}"
+        listed = ", ".join(existing[:MAX_LISTED]) + (", ..." if len(existing) > MAX_LISTED else "")
+        message = f"{printable(folder)} holds {listed} already, which {kept}"
         raise FileExistsError(f"{message}; {how} replaces {them}")
 
 

@@ -133,7 +133,7 @@ def split_warning(picture: Picture, regions: Ints, preset: Preset) -> Advice | N
     if not preset.connected or split_gain(picture, regions) <= SPLIT_LIMITS[kind_of_image(picture)]:
         return None
     seen = "Large regions have parts of clearly different intensity, between which the preset sees no boundary."
-    return Advice(f"{seen} Try ", preset.advice(picture), ".")
+    return Advice(f"{seen} If they belong apart, try ", preset.advice(picture), ".")
 
 
 def one_region_warning(
