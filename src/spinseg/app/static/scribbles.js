@@ -1,6 +1,7 @@
 // Scribbles: strokes on the image. Places under strokes of one color belong together, those of two colors apart.
 
 import { byId, write } from "./dom.js";
+import { pixelInImage } from "./painting.js";
 
 const COLORS = ["#ffd400", "#00c8ff", "#ff5fa2", "#7dff5a", "#ff8a1f", "#b79bff"]; // as in style.css; words.py has names
 const HINTS = {
@@ -58,9 +59,9 @@ export class Scribbles {
     this.end();
   }
 
-  // Takes the last stroke back, which was refused.
-  takeBack() {
-    this.strokes = this.strokes.slice(0, -1);
+  // Returns to earlier strokes, after a change was refused.
+  restore(strokes) {
+    this.strokes = strokes;
     this.show();
     this.picked();
   }
@@ -88,8 +89,6 @@ export class Scribbles {
 
   // The pixels of each seed in the image of this `shape`, one for each site that its strokes pass; null without any.
   seeds(siteImage, shape) {
-    const step = Math.ceil(shape[0] / siteImage.height);
-    const inImage = (at, size) => Math.min(at * step + (step >> 1), size - 1);
     const found = {};
     const known = new Set();
     for (const stroke of this.strokes) {
@@ -99,7 +98,7 @@ export class Scribbles {
         const key = `${seed} ${siteImage.sampledSiteAt(place)}`;
         if (known.has(key)) continue;
         known.add(key);
-        (found[seed] ??= []).push([inImage(place.y, shape[0]), inImage(place.x, shape[1])]);
+        (found[seed] ??= []).push(pixelInImage(place, siteImage, shape));
       }
     }
     return known.size ? found : null;
