@@ -22,8 +22,10 @@ export function write(element, text) {
 export const onSchemeChange = (work) => matchMedia("(prefers-color-scheme: dark)").addEventListener("change", work);
 export const cssColor = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+const isCoarse = matchMedia("(pointer: coarse)").matches;
+
 // Words for a mouse, and others for a finger.
-export const byPointer = (fine, coarse) => (matchMedia("(pointer: coarse)").matches ? coarse : fine);
+export const byPointer = (fine, coarse) => (isCoarse ? coarse : fine);
 
 // Numbers as text.
 
@@ -55,12 +57,12 @@ export function showErrorUntilAction(error) {
   showError(error);
   clearTimeout(timer);
   const hiding = new AbortController();
-  const hide = ({ key }) => {
+  const hide = ({ key }) => { // a click that ends the last action may still come
     if (NO_ACTIONS.includes(key)) return;
     hiding.abort();
     hideError();
   };
-  for (const kind of ["click", "keydown"]) addEventListener(kind, hide, { capture: true, signal: hiding.signal });
+  for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, hide, { capture: true, signal: hiding.signal });
 }
 
 export function hideError() {

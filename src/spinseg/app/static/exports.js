@@ -10,6 +10,7 @@ const NO_PLACE = byPointer("Click a region first", "Tap a region first");
 const PLACE = byPointer("The one that you clicked last", "The one that you tapped last");
 const STOPPED = ["paused", "done"];
 const NO_DRAWS = 409; // status after a restart
+const HIGHLIGHTED = 700; // milliseconds
 const COPIED_DURATION = 1500; // milliseconds
 
 export class Exports {
@@ -37,6 +38,7 @@ export class Exports {
   // Where the exports are, which is below the image on a narrow screen.
   reveal() {
     byId("export-section").scrollIntoView({ block: "nearest" });
+    byId("export-section").animate({ background: ["var(--accent)", "transparent"] }, HIGHLIGHTED);
     this.buttons[0].focus({ preventScroll: true });
   }
 

@@ -54,7 +54,8 @@ class App {
     this.poller = new Poller(() => this.present(), showError);
     this.details = new DetailResults(() => Boolean(this.poller.busy));
     this.presentRestSoon = throttled(() => this.presentRest(), 250);
-    this.scribbles = new Scribbles(() => this.seedsChanged(), () => this.picture.showStrokes());
+    const showStrokes = () => this.picture.showStrokes();
+    this.scribbles = new Scribbles(() => this.seedsChanged(), showStrokes, showErrorUntilAction);
     this.picture = new PictureView(byId("canvas"), palette, this.display, this.scribbles, () => this.showValue());
     this.startPage = new StartPage(description, (source) => this.open(source), showError);
     this.connectButtons();
@@ -169,6 +170,7 @@ class App {
   receive(frame) {
     const before = this.frame;
     this.frame = frame;
+    this.doing = frame.doing ?? this.doing;
     if (frame.chains.length && frame !== before) this.traces.add(frame);
     this.chain = Math.min(this.chain, Math.max(0, frame.chains.length - 1));
     Object.assign(document.body.dataset, { state: frame.state, stage: frame.stage, sweeps: frame.sweeps });
@@ -249,7 +251,7 @@ class App {
     if (!this.frame) return;
     const { frame, isPreparing, session } = this;
     const state = frame.state === "paused" && session.willRun ? "running" : frame.state;
-    const known = isPreparing ? { sweeps: 0, agreement: null, doing: frame.doing ?? APPLYING } : {};
+    const known = isPreparing ? { sweeps: 0, agreement: null, doing: this.doing } : {};
     const shown = { ...frame, state, ...known };
     showState(shown, this.note);
     showAgreement(shown);
@@ -306,7 +308,7 @@ class App {
   settingChanged(name) {
     this.lastChanged = name;
     if (name === "detail") this.previewDetail();
-    else if (this.frame) this.applying = true;
+    else if (this.frame) Object.assign(this, { applying: true, doing: APPLYING });
     if (!["detail", "seeds"].includes(name)) this.changing = true;
     this.present();
     this.showState();
