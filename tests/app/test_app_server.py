@@ -22,10 +22,10 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from PIL import Image
 from app_client import LEFT, Listener, Server, complete, is_guarded, is_in_order, small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from effort import effort, exhaustive
 from processes import PATIENCE, wait_until

@@ -137,7 +137,6 @@ class App {
     Object.assign(this, { example: source.example, traces: new Traces(), chain: 0, resume: false });
     this.frame = this.appliedSettings = this.partition = null;
     this.outlined = this.changing = this.applying = this.isApplied = false;
-    this.appliedStrokes = [];
     if (!this.sources.includes(source)) this.sources.push(source);
     this.image = this.sources.indexOf(source);
     if (this.entry) history[this.entry]({ image: this.image }, "");
@@ -158,6 +157,7 @@ class App {
     this.display.set({ place: null, lastPlace: null, draw: null });
     if (!this.session.settings.seeds) {
       this.settings.seeds = null;
+      this.appliedStrokes = [];
       this.scribbles.forget();
     }
     this.picture.showStrokes();
@@ -223,7 +223,7 @@ class App {
   }
 
   // The next frame is of these settings, unless one of their chains has come already.
-  applied(settings, strokes) {
+  applied(settings, strokes = this.appliedStrokes) {
     this.appliedSettings = settings;
     this.appliedStrokes = strokes;
     this.isApplied = true;

@@ -42,7 +42,7 @@ export class Session {
 
   // Never rejects: the listener shows what the server refuses. The first answer to other scribbles comes from the draws
   // that there are, if these can be used; then the chains go on with them.
-  async apply(settings, strokes = []) {
+  async apply(settings, strokes) {
     const api = this.api;
     try {
       if (settings.seeds !== this.settings.seeds) {
