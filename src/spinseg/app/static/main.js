@@ -24,6 +24,7 @@ import { PictureView } from "./view.js";
 const SETTINGS_DELAY = 250;
 const SHORT_DELAYS = { detail: 40, seeds: 0 };
 const NOTE_DURATION = 8000; // milliseconds
+const UNKNOWN_FRAME = { state: "building", sweeps: 0, agreement: null, chains: [], per_second: null };
 const APPLYING = "Applying the change.";
 const MIN_SWEEPS = 8; // after a change, before new outlines replace the old ones: the first few are far from typical
 const COMMON = ["preset", "detail"]; // settings that are not under Advanced
@@ -163,6 +164,8 @@ class App {
     this.picture.showStrokes();
     write(byId("caption"), "");
     showMessage("Reading the image.");
+    showAgreement(UNKNOWN_FRAME);
+    this.runButtons.show(UNKNOWN_FRAME, true);
     scrollTo(0, 0);
     this.sites.open(api);
   }
