@@ -235,8 +235,18 @@ def test_it_stops_once_converged_keeps_sampling_if_asked_and_says_that_an_export
     n_sweeps = sweeps(page)
     wait_until(lambda: "have converged" in page.inner_text("#verdict"))
     assert page.inner_text("#run") == "Keep sampling"
+    primary = "(buttons) => buttons.map((button) => button.id)"
+    assert page.locator("#run-bar .primary").evaluate_all(primary) == ["export"]
+    assert page.is_disabled("#cutout") and page.inner_text("#cutout-note") == "Click a region first"
+    page.click("#canvas")
+    page.click("#legend-close")
+    with page.expect_download() as coming:
+        page.click("#cutout")
+    alpha = np.asarray(Image.open(coming.value.path()))[..., 3]
+    assert alpha.shape == (60, 80) and set(np.unique(alpha)) == {0, 255}
     page.click("#run")
     wait_until(lambda: sweeps(page) > n_sweeps)
+    assert page.locator("#run-bar .primary").evaluate_all(primary) == ["run"]
     release = held(page, "**/export/*")
     with page.expect_download() as coming:
         page.click('[data-export="labels.png"]')
@@ -450,6 +460,62 @@ def draw(page, color, places):
     for point in points[1:]:
         page.mouse.move(*point, steps=5)
     page.mouse.up()
+
+
+def states(page):
+    """What says the state of the chains, at one moment."""
+    return page.evaluate(
+        "() => [...['status', 'verdict-headline', 'run'].map((id) => document.getElementById(id).textContent),"
+        " document.getElementById('export').disabled]"
+    )
+
+
+def test_nothing_is_said_of_chains_whose_posterior_is_about_to_change(opened, small):
+    page = opened("#preset=photo&chains=1")
+    page.set_input_files("#file", small)
+    run_until(page, 8)
+    pause(page)
+    wait_until(lambda: "Result at" in page.inner_text("#caption"))
+    assert states(page)[2:] == ["Continue", False]
+    release = held(page, "**/settings")
+    hold_first = held(page, "**/conditioned")
+    draw(page, 1, [(0.4, 0.4), (0.5, 0.5)])
+    wait_until(lambda: states(page)[0] == "Applying the change.")
+    assert states(page)[3] and page.is_disabled("#ten")
+    hold_first()
+    release()
+    wait_until(lambda: stage(page) == 2 and states(page)[0] != "Applying the change.")
+    assert states(page)[2] == "Start"  # after a pause by hand
+
+
+def test_a_stroke_that_crosses_another_color_is_removed_and_scribbles_are_not_lost_by_reloading(opened, small):
+    page = opened("#preset=photo&chains=1&speed=5")
+    page.set_input_files("#file", small)
+    run_until(page, 1)
+    page.wait_for_selector("#scribble-row", state="visible")
+    draw(page, 1, [(0.4, 0.4), (0.6, 0.6)])
+    wait_until(lambda: stage(page) == 2)
+    draw(page, 2, [(0.4, 0.6), (0.6, 0.4)])
+    page.wait_for_selector("#error", state="visible")
+    assert page.inner_text("#error").endswith("must not cross or touch. The last stroke was removed.")
+    page.hover("#canvas")
+    assert page.is_visible("#error") and stage(page) == 2
+    draw(page, 1, [(0.4, 0.6), (0.6, 0.4)])  # of the same color
+    wait_until(lambda: stage(page) == 3 and not page.is_visible("#error"))
+    asked = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    page.reload()
+    assert asked == ["beforeunload"]
+    page.wait_for_selector("#welcome", state="visible")
+    page.reload()  # without scribbles nothing is asked
+    assert asked == ["beforeunload"]
+
+
+def test_words_for_a_finger(opened):
+    page = opened(size=PHONE, has_touch=True, is_mobile=True)
+    assert page.inner_text("#invitation") == "Choose an image" and "paste" not in page.inner_text("#drop")
+    page = opened()
+    assert page.inner_text("#invitation") == "Drop an image here" and "paste" in page.inner_text("#drop")
 
 
 @exhaustive

@@ -25,6 +25,7 @@ import pytest
 from app_client import LEFT, Listener, Server, complete, is_guarded, is_in_order, small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from effort import effort, exhaustive
 from processes import PATIENCE, wait_until
@@ -61,6 +62,7 @@ server.serve(open_browser=False)
 GETS = ["/", "/api/about", "/api/examples/coffee", "/static/index.html"]
 GETS_OF_PAGE = ["picture", "sites", "outlines", "result", "boundaries", "together?site=1", "answers", "repeat"]
 GETS_OF_PAGE += ["events", "export/labels.png", "export/report.html", "export/result.json"]
+GETS_OF_PAGE += ["export/cutout.png?row=1&column=1"]
 POSTS_OF_PAGE = {"settings": '{"chains": 2, "seed": 77}', "run": '{"speed": 999}'}
 POSTS_OF_PAGE |= {"conditioned": '{"seeds": {"1": [[1, 1]]}}', "pause": "{}", "step": "{}", "restart": "{}"}
 
@@ -218,7 +220,7 @@ STATUSES = {  # methods and paths, and after another space a body
     "GET /api/pages/nobody/events|POST /api/pages?example=dog|GET {page}/export/secrets.txt",
     405: "DELETE /api/about|POST /static/style.css {}|GET /api/pages",
     415: "POST /api/pages a letter",
-    422: 'POST {page}/settings {"chains": 99}|GET {page}/together',
+    422: 'POST {page}/settings {"chains": 99}|GET {page}/together|GET {page}/export/cutout.png',
 }
 
 
@@ -257,6 +259,24 @@ def test_an_export_is_a_download_and_its_report_runs_nothing(server):
         if name == "report.html":
             assert b"<img src=x" not in reply.body and b"<script>alert" not in reply.body
             assert b"&lt;img src=x" in reply.body
+
+
+def test_a_cut_out_is_the_region_at_a_pixel_of_the_image_and_no_other_place(server, page):
+    labels = np.asarray(Image.open(io.BytesIO(server.ask("GET", f"{page}/export/labels.png").body)))
+    original = np.asarray(Image.open(io.BytesIO(small("PNG"))).convert("RGB"))
+    for row, column in ((0, 0), (15, 23)):
+        reply = server.ask("GET", f"{page}/export/cutout.png?row={row}&column={column}")
+        assert reply.status == 200 and reply.headers["content-type"] == "image/png"
+        assert reply.headers["content-disposition"] == 'attachment; filename="cutout.png"'
+        image = Image.open(io.BytesIO(reply.body))
+        assert image.mode == "RGBA"
+        inside = labels == labels[row, column]
+        np.testing.assert_array_equal(np.asarray(image)[..., 3], np.where(inside, 255, 0))
+        np.testing.assert_array_equal(np.asarray(image)[..., :3], original * inside[..., None])
+    for query in ("row=16&column=0", "row=0&column=24", "row=999999999&column=0"):
+        reply = server.ask("GET", f"{page}/export/cutout.png?{query}")
+        assert reply.status == 422 and reply.json == {"error": "This place is outside the image."}
+        assert is_in_order(reply)
 
 
 # --- lengths of requests ---
@@ -426,6 +446,13 @@ def test_an_upload_says_how_it_was_read_and_takes_how_to_read_it(server):
     reply = server.ask("POST", "/api/pages?name=a.npy&channel_axis=0&intensity_range=0,4095", file.getvalue())
     assert reply.status == 201 and reply.json["shape"] == [20, 30] and reply.json["read_otherwise"] is None
     assert reply.json["read_as"] == "5 channels of 20 x 30 pixels, 16 bits, intensities from 0 to 4095"
+
+
+def test_a_damaged_file_and_one_of_another_kind_are_refused_in_plain_words(server):
+    cut = server.upload(small("JPEG")[:-40], "broken.jpg")
+    assert cut.status == 415 and cut.json == {"error": "broken.jpg is damaged or incomplete."}
+    text = server.upload(b"some notes", "notes.txt")
+    assert text.status == 415 and "Choose a PNG" in text.json["error"] and "NIfTI" not in text.json["error"]
 
 
 @pytest.mark.parametrize(
@@ -627,6 +654,8 @@ def test_an_odd_site_or_detail_gets_one_sentence(server, page, number):
     rules = {
         "together?site=": "site must be the number of a site.",
         "result?detail=": "detail must be a number from 0 to 1.",
+        "export/cutout.png?column=1&row=": "row must be that of a pixel of the image.",
+        "export/cutout.png?row=1&column=": "column must be that of a pixel of the image.",
     }
     for path, sentence in rules.items():
         reply = server.ask("GET", f"{page}/{path}{number}")

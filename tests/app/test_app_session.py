@@ -20,7 +20,7 @@ from spinseg.app import handlers
 from spinseg.app.chain_run import match_labels
 from spinseg.app.controls import DIFFERENT_STARTS, PRIOR_CHOICES, UserSettings, controls, page_description
 from spinseg.app.run_loop import NotYet
-from spinseg.app.session import CUT, FORBIDDEN, Session
+from spinseg.app.session import CUT, FORBIDDEN, WHOLE, Session
 from spinseg.app.words import Refused, in_user_words, refusal
 from spinseg.image.contrast import Contrast
 from spinseg.image.io import read_picture
@@ -280,6 +280,14 @@ async def test_seeds_in_one_site_cut_it_and_restart_the_chains(session):
     found, _ = await repeats(session)
     assert (applied["began"], applied["note"], applied["scene"]) == (0, CUT, 2)
     assert found.labels[tuple(first)] != found.labels[tuple(second)]
+    said, report = [], session.loop.report
+    session.loop.report = lambda words: (said.append(words), report(words))
+    applied = await apply(session, chains=1, seeds={"1": [first]})  # the other stroke is undone
+    assert (applied["began"], applied["note"], applied["scene"]) == (0, WHOLE, 3)
+    assert said == ["Starting the chains.", None]  # nothing is prepared again
+    np.testing.assert_array_equal(session.sites(), site)
+    await run_sweeps(session, 3)
+    await repeats(session)
 
 
 async def test_scribbles_are_answered_from_the_draws_so_far_before_the_chains_go_on(session):
@@ -507,6 +515,13 @@ async def test_of_chains_of_clusters_it_is_said_whether_they_agree_unless_there_
     assert not (await segmentation(session)).calibrated
     await sample(session, 60, preset="paper", chains=1)
     assert latest(session)["agreement"] is None
+
+
+async def test_what_is_said_of_convergence_stays_until_it_is_known_at_another_detail(session):
+    await sample(session, 44, preset="photo", chains=2)
+    await until(lambda: latest(session)["agreement"] is not None)
+    assert (await apply(session, preset="photo", chains=2, detail=0.2))["agreement"] is not None
+    assert session.loop.chain_run.problem.preset.detail == 0.2
 
 
 async def test_frames_can_be_made_at_any_time(session):

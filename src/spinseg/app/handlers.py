@@ -38,6 +38,7 @@ STATIC = Path(str(files("spinseg.app").joinpath("static")))
 UPLOAD_BYTES, JSON_BYTES = 32 * 2**20, 64 * 2**10
 MAX_PIXELS = 25_000_000
 MIN_FRAME_SECONDS, MAX_FRAME_SECONDS = 1 / 12, 1.0  # between two frames; the longest if nothing changes
+CUTOUT = "cutout.png"  # an export that `Segmentation.save` does not have: one region
 LIMITS = {"upload_bytes": UPLOAD_BYTES, "pixels": MAX_PIXELS, "chains": MAX_CHAINS, "running": MAX_RUNNING_CHAINS}
 
 
@@ -97,8 +98,9 @@ class Handlers:
         example, body = request.query_params.get("example"), await _read_body(request, UPLOAD_BYTES)
         path = None if example is None else _example_path(example)
         given = _reading_options(request)
-        picture = await asyncio.to_thread(_decode, body, path, given)
-        source = _printable_name(request.query_params.get("name", "")) if path is None else str(path)
+        name = _printable_name(request.query_params.get("name", ""))
+        picture = await asyncio.to_thread(_decode, body, path, given, name)
+        source = name if path is None else str(path)
         session = await asyncio.to_thread(Session, picture, source, **given)
         shapes = {"shape": list(picture.shape), "shown": list(session.image.shape[:2])}
         otherwise = picture.reading and picture.reading.otherwise
@@ -171,17 +173,18 @@ class Handlers:
 
     async def together(self, request: Request, session: Session) -> NDArray[np.uint8]:
         """Probabilities of sharing a cluster with one site."""
-        text = request.query_params.get("site", "")
-        if not (text.isascii() and text.isdecimal() and len(text) < 10):
-            raise Refused(422, "site must be the number of a site.")
-        return await session.together(int(text))
+        return await session.together(_whole_number(request, "site", "the number of a site"))
 
     async def export(self, request: Request, session: Session) -> Response:
         """A file to download."""
         name = request.path_params["file"]
-        if name not in FILES:
-            raise Refused(404, f"There is no such export; there are {', '.join(FILES)}.")
-        content = await session.export(lambda found: _file_content(found, name))
+        if name == CUTOUT:
+            place = _place(request, session.picture.shape)
+            content = await session.export(lambda found: _cut_out(found, place))
+        elif name in FILES:
+            content = await session.export(lambda found: _file_content(found, name))
+        else:
+            raise Refused(404, f"There is no such export; there are {', '.join((*FILES, CUTOUT))}.")
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type=mimetypes.guess_type(name)[0], headers=headers)
 
@@ -236,8 +239,24 @@ def _reading_options(request: Request) -> dict[str, Any]:
     return found
 
 
-def _decode(body: bytes, path: Path | None, given: dict[str, Any]) -> Picture:
-    """The image of an upload, or of the file at `path`, read as `given` asks for."""
+def _whole_number(request: Request, name: str, kind: str) -> int:
+    """A number in the address of a request, 0 or larger; `kind` says what it must be."""
+    text = request.query_params.get(name, "")
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise Refused(422, f"{name} must be {kind}.")
+    return int(text)
+
+
+def _place(request: Request, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The pixel of an image of this shape that the address of a request names."""
+    place = tuple(_whole_number(request, axis, "that of a pixel of the image") for axis in ("row", "column"))
+    if any(at >= length for at, length in zip(place, shape, strict=True)):
+        raise Refused(422, "This place is outside the image.")
+    return place
+
+
+def _decode(body: bytes, path: Path | None, given: dict[str, Any], name: str = "") -> Picture:
+    """The image of an upload called `name`, or of the file at `path`, read as `given` asks for."""
     if path is not None:
         return read_picture(path, **given)
     if not body:
@@ -248,7 +267,7 @@ def _decode(body: bytes, path: Path | None, given: dict[str, Any]) -> Picture:
         try:
             picture = read_picture(upload, max_pixels=MAX_PIXELS, **given)
         except InvalidInput as error:
-            sentence = refusal(error).replace(str(upload), "The image")
+            sentence = refusal(error).replace(str(upload), name or "The image")
             raise Refused(415, sentence) from None
         except MissingExtra as error:
             raise Refused(415, f"{error}.") from None
@@ -274,3 +293,16 @@ def _file_content(found: Segmentation, name: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="spinseg-") as folder:
         found.save(folder, [name])
         return Path(folder, name).read_bytes()
+
+
+def _cut_out(found: Segmentation, place: tuple[int, ...]) -> bytes:
+    """The region at a place, as a PNG of the size of the image in which all else is transparent."""
+    if found.labels[place] < found.start_label:
+        raise Refused(422, "There is no region at this place.")
+    inside = found.labels == found.labels[place]
+    image = np.zeros((*inside.shape, 4), np.uint8)
+    image[inside, :3] = found.picture.rgb[inside]
+    image[inside, 3] = 255
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "PNG")
+    return file.getvalue()

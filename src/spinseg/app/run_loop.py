@@ -99,8 +99,11 @@ class RunLoop:
         self.announce()
 
     def change_detail(self, run: ChainRun) -> None:
-        """Let the present run, with the same draws, show another detail; the caller holds `lock`."""
-        self.chain_run, self._agreement = run, None
+        """Let the present run, with the same draws, show another detail; the caller holds `lock`.
+
+        What was said of the convergence stays until it is known at the new detail.
+        """
+        self.chain_run = run
         self.announce()
 
     def close(self) -> None:

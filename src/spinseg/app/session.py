@@ -39,6 +39,7 @@ N_CONDITIONED = 2  # draws of each chain and level of detail that scribbles are 
 FULL = "{running} chains are running already, and at most {most} may run at a time: pause or close another image first."
 FORBIDDEN = "This prior forbids the segmentations that the chains had reached, so the chains were restarted."
 CUT = "A superpixel was cut between two colors, so the chains were restarted."
+WHOLE = "Superpixels that were cut between two colors are whole again, so the chains were restarted."
 OTHER_SITES = "There are other superpixels now, so the chains were restarted."
 NO_FILE = "Scribbles are part of the Python code. For the command they would be a file, --seeds."
 NO_COMMAND = "The settings were changed while the chains ran. The Python code repeats that; one command line cannot."
@@ -59,6 +60,7 @@ class Session:
         self.n_listeners, self.left_at = 0, time.monotonic()
         self._pending_chains: list[int] = []  # of settings that are being applied
         self._shown_detail: float | None = None  # of the last result
+        self._whole: Problem | None = None  # the present posterior before superpixels were cut, if there was one
 
     @property
     def n_chains(self) -> int:
@@ -110,16 +112,19 @@ class Session:
             if labels.shape[1] == problem.model.graph.n_sites:
                 with contextlib.suppress(InvalidInput):  # which says that no such start is allowed
                     return ChainRun.create(problem, settings, labels, earlier, **about)
-            about["note"] = FORBIDDEN if same_sites else CUT if "seeds" in changes else OTHER_SITES
+            about["note"] = FORBIDDEN if same_sites else _new_sites_note(changes, run.problem, problem)
         return ChainRun.create(problem, settings, **about)
 
     def _problem(self, run: ChainRun, settings: UserSettings, stage: Callable[[str], None]) -> Problem:
         """The posterior under new settings, with the sites and the likelihood of the present run where they serve."""
         changes, problem = settings.changes(run.settings), run.problem
         if changes & {"preset", *(name for name, control in controls().items() if control.group == "posterior")}:
+            self._whole = None
             return self._prepared(settings, stage)
         if "seeds" in changes:
-            with_seeds = problem.with_seeds(settings.seeds or None)
+            if not problem.is_cut:
+                self._whole = problem
+            with_seeds = self._whole and self._whole.with_seeds(settings.seeds or None)
             if with_seeds is None:
                 return self._prepared(settings, stage)
             problem = with_seeds
@@ -304,6 +309,14 @@ class Sessions:
                 run.segmentation()
         finally:
             self.compiled.set()
+
+
+def _new_sites_note(changes: set[str], before: Problem, after: Problem) -> str:
+    """Why there are other sites after these changes: scribbles cut some, or leave them whole again."""
+    n_before, n_after = (problem.model.graph.n_sites for problem in (before, after))
+    if changes != {"seeds"} or n_before == n_after:
+        return OTHER_SITES
+    return CUT if n_after > n_before else WHOLE
 
 
 def displayed_image(picture: Picture) -> NDArray[np.uint8]:

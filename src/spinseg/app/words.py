@@ -1,8 +1,10 @@
 """Messages of the package in the words of the web app: no parameter names, no Python."""
 
+import re
+
 from spinseg._advice import Advice, Setting
 from spinseg._errors import InvalidInput
-from spinseg.image.formats import READABLE, RULE
+from spinseg.image.formats import RULE
 from spinseg.image.seeds import APART, INSIDE, ONE_NUMBER
 from spinseg.model.priors import AT_LEAST_MIN_SIZE
 from spinseg.model.seeds import NO_CROSSING, NO_PATHS
@@ -11,6 +13,8 @@ from spinseg.segmentation.problem import NEED_CONNECTED
 COLORS = ("yellow", "blue", "pink", "green", "orange", "violet")  # of the scribbles, whose numbers start at 1
 AXES = ("first", "second", "third", "fourth")
 READING = "(How to read the file)"
+READABLE = "PNG, JPEG, GIF, WebP, BMP, JPEG 2000, TIFF or NPY file"  # without the formats of volumes
+DAMAGED = re.compile(r"be a whole \S.* file")  # the rule that a file breaks that no decoder can read to its end
 
 # What is said of an input that breaks a rule; fields are those of the rule.
 SENTENCES = {
@@ -38,6 +42,8 @@ class Refused(Exception):
 
 def refusal(error: InvalidInput) -> str:
     """Why an input is refused, in a sentence."""
+    if DAMAGED.fullmatch(error.rule):
+        return f"{error.name} is damaged or incomplete."
     if error.rule not in SENTENCES:
         return IMPOSSIBLE if error.name in LIMITS else f"{error}."
     colors = [COLORS[n - 1] if n <= len(COLORS) else f"color {n}" for n in error.about.get("seeds", ())]

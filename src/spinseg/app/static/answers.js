@@ -1,11 +1,11 @@
 // Ten draws of the posterior side by side, in a dialog; each can be enlarged, and chosen for the large image.
 
-import { byId, make, write } from "./dom.js";
+import { byId, byPointer, make, write } from "./dom.js";
 
 const LOADING = "Fetching the draws.";
 const ABOUT =
   "Single draws of the posterior so far. None of them is the result: the probabilities count how often these and all " +
-  "other draws have a boundary. Click one to enlarge it.";
+  `other draws have a boundary. ${byPointer("Click", "Tap")} one to enlarge it.`;
 
 export class Answers {
   // `choose` is called with a draw, {words, n_regions, labels}; `navigate` with {draws} opens and closes the dialog,

@@ -66,7 +66,11 @@ export class SessionApi {
   answers = async () => (await json(`${this.path}/answers`)).map(unpacked);
   repeat = () => json(`${this.path}/repeat`);
   events = () => new EventSource(`${this.path}/events`);
-  exported = async (name) => (await call(`${this.path}/export/${name}`)).blob();
+  // An export; one of a region needs a pixel of it, [row, column].
+  exported = async (name, [row, column] = []) => {
+    const query = row === undefined ? "" : `?${new URLSearchParams({ row, column })}`;
+    return (await call(`${this.path}/export/${name}${query}`)).blob();
+  };
 
   // The result at the chosen detail, or at another one; null before the first sweep.
   result = async () => unpacked(await json(`${this.path}/result`));

@@ -67,11 +67,16 @@ export class ChainList {
 const NAMES = { log_posterior: "log posterior", n_clusters: "regions", entropy: "entropy", edge_agreement: "edges" };
 const MARKS = new Map([[true, "yes"], [false, "no"], [null, "unknown"]]);
 
-export function showAgreement({ agreement, chains }) {
+const UNKNOWN = "Too early to assess convergence.";
+const ONE_CHAIN = "One chain cannot show whether it has converged.";
+const SOON = "Nearly converged: a few more sweeps will confirm it.";
+
+export function showAgreement({ agreement, chains, state }) {
   const { r_hat: table = {}, ess = null, shortfalls = [], verdict = "" } = agreement ?? {};
-  byId("verdict").dataset.converged = MARKS.get(agreement?.converged ?? null);
-  const unknown = chains.length === 1 ? "One chain cannot show whether it has converged." : "Too early to assess convergence.";
-  write(byId("verdict-headline"), agreement?.headline ?? unknown);
+  const soon = state === "running" && agreement?.converged && !agreement.enough; // else they would have stopped
+  byId("verdict").dataset.converged = MARKS.get(soon ? null : (agreement?.converged ?? null));
+  const unknown = chains.length === 1 ? ONE_CHAIN : UNKNOWN;
+  write(byId("verdict-headline"), soon ? SOON : (agreement?.headline ?? unknown));
   write(byId("verdict-shortfalls"), shortfalls.join("; "));
   write(byId("verdict-text"), verdict);
   const numbers = Object.entries(table).filter(([, value]) => value !== null);
@@ -84,6 +89,9 @@ function formatRHat(value) {
   if (value === "inf") return "infinite";
   return value > 1.1 ? value.toFixed(2) : value.toFixed(3);
 }
+
+// Whether the chains have stopped and more sweeps are of no use, or there is no room for more.
+export const isFinished = ({ state, agreement }) => state === "done" || (state === "paused" && Boolean(agreement?.enough));
 
 const RATE_SMOOTHING = 1000; // milliseconds; without it the displayed rate would change too fast to read
 
@@ -107,7 +115,9 @@ export class RunButtons {
 
   // Whether the chains run, or are about to.
   get running() {
-    return this.state === "running" || (this.state !== "paused" && this.session.running);
+    const { state, session } = this;
+    const goesOn = this.isPreparing && session.stoppedItself;
+    return state === "running" || session.willRun || goesOn || (state !== "paused" && session.running);
   }
 
   toggle = () => this.reportErrors(this.running ? this.session.pause() : this.session.run());
@@ -124,14 +134,22 @@ export class RunButtons {
 
   reportErrors = (work) => work.catch(this.failed);
 
-  show(frame) {
+  // Chains that stopped by themselves go on where they have not converged: after a change.
+  receive(frame) {
     if (this.state === "running" && frame.state !== "running") this.session.stopped();
     this.state = frame.state;
     const goesOn = frame.state === "paused" && (frame.sweeps === 0 || frame.agreement?.enough === false);
     if (goesOn && this.session.stoppedItself) this.reportErrors(this.session.runWhenFree());
+  }
+
+  // `isPreparing` says whether another posterior is being prepared.
+  show(frame, isPreparing) {
+    this.isPreparing = isPreparing;
     const { running } = this;
-    const label = running ? "Pause" : frame.agreement?.enough ? "Keep sampling" : frame.sweeps ? "Continue" : "Start";
+    const finished = isFinished(frame);
+    const label = running ? "Pause" : finished ? "Keep sampling" : frame.sweeps ? "Continue" : "Start";
     write(byId("run"), label);
+    byId("run").classList.toggle("primary", !finished);
     byId("run").title = `${label} (space)`;
     byId("run").disabled = byId("step").disabled = frame.state === "done";
     write(byId("sweeps"), count(frame.sweeps));

@@ -1,6 +1,6 @@
 // What is displayed: the display options, the layers of the picture, and its captions.
 
-import { byId, counted, percent, significant } from "./dom.js";
+import { byId, byPointer, counted, percent, significant } from "./dom.js";
 
 export const VIEWS = ["outlines", "fill", "means", "picture"];
 export const OPTION_FLAGS = { result: true, spins: false, boundaries: false }; // and their defaults
@@ -13,6 +13,7 @@ export class DisplayOptions {
     this.view = VIEWS[0];
     Object.assign(this, OPTION_FLAGS);
     this.place = null; // {x, y} in pixels of the displayed image
+    this.lastPlace = null; // the latest that was chosen, also after its map was closed
     this.draw = null; // {words, n_regions, labels} of a single draw that is displayed in place of the result
     this.opacities = { ...OPACITIES };
 
@@ -54,7 +55,7 @@ export class DisplayOptions {
   }
 
   set(changes) {
-    Object.assign(this, changes);
+    Object.assign(this, changes.place ? { lastPlace: changes.place } : {}, changes);
     if (changes.spins) this.result = this.boundaries = false;
     else if (changes.result || changes.boundaries) this.spins = false;
     this.show();
@@ -152,7 +153,7 @@ export function caption(display, frame, partition, answer) {
   if (display.boundaries) return `${share} a boundary there.`;
   if (display.spins) return SENTENCES.spins;
   const { name, n, unit } = partition;
-  const hint = `Click a place to see how probably other places share its ${unit}.`;
+  const hint = `${byPointer("Click", "Tap")} a place to see how probably other places share its ${unit}.`;
   return `${name} with ${counted(n, unit)}: ${VIEW_NAMES[display.view](unit)}. ${hint}`;
 }
 

@@ -22,6 +22,11 @@ export function write(element, text) {
 export const onSchemeChange = (work) => matchMedia("(prefers-color-scheme: dark)").addEventListener("change", work);
 export const cssColor = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+const isCoarse = matchMedia("(pointer: coarse)").matches;
+
+// Words for a mouse, and others for a finger.
+export const byPointer = (fine, coarse) => (isCoarse ? coarse : fine);
+
 // Numbers as text.
 
 export const count = (value) => Math.round(value).toLocaleString("en");
@@ -36,6 +41,8 @@ export const significant = (value, digits) => Number(value.toPrecision(digits));
 const ERROR_DURATION = 12000; // milliseconds
 const BUSY = ["building", "compiling"];
 
+const NO_ACTIONS = ["Tab", "Shift", "Control", "Alt", "Meta"]; // keys
+
 let timer;
 
 export function showError({ message }) {
@@ -43,6 +50,19 @@ export function showError({ message }) {
   write(byId("error"), message);
   clearTimeout(timer);
   timer = setTimeout(hideError, ERROR_DURATION);
+}
+
+// An error that stays until the next action, since the user must know what it says before.
+export function showErrorUntilAction(error) {
+  showError(error);
+  clearTimeout(timer);
+  const hiding = new AbortController();
+  const hide = ({ key }) => { // a click that ends the last action may still come
+    if (NO_ACTIONS.includes(key)) return;
+    hiding.abort();
+    hideError();
+  };
+  for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, hide, { capture: true, signal: hiding.signal });
 }
 
 export function hideError() {
@@ -55,7 +75,11 @@ const STATES = {
   compiling: () => "Compiling the sampler. This takes half a minute or more, once on each computer.",
   done: ({ most_sweeps }) => `The maximum of ${count(most_sweeps)} sweeps is reached. Export the result, or restart.`,
 };
-const SPOKEN = { running: "Sampling.", paused: "Paused." }; // for screen readers alone: the image shows these states
+// For screen readers alone: the image shows these states.
+const SPOKEN = {
+  running: () => "Sampling.",
+  paused: ({ agreement }) => (agreement?.enough ? "Finished." : "Paused."),
+};
 
 // `note` is about something that has just happened.
 export function showState(frame, note) {
@@ -64,7 +88,7 @@ export function showState(frame, note) {
   const text = (state !== "compiling" && doing) || note || STATES[state]?.(frame);
   byId("status").classList.toggle("visually-hidden", !text);
   byId("status").classList.toggle("busy", busy);
-  write(byId("status"), text || SPOKEN[state] || "");
+  write(byId("status"), text || SPOKEN[state]?.(frame) || "");
 }
 
 export function showMessage(sentence) {

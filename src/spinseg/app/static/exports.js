@@ -1,18 +1,24 @@
 // Downloads, and the Python code and the command that repeat the run, with buttons that copy them.
 
-import { byId, make, write } from "./dom.js";
+import { isFinished } from "./chains.js";
+import { byId, byPointer, make, write } from "./dom.js";
 
 const READY = "The result as displayed, at the full size of the image.";
 const NOTHING_TO_EXPORT = "There is nothing to export yet.";
 const NOTHING_TO_REPEAT = "There is nothing to repeat yet.";
+const NO_PLACE = byPointer("Click a region first", "Tap a region first");
+const PLACE = byPointer("The one that you clicked last", "The one that you tapped last");
 const STOPPED = ["paused", "done"];
 const NO_DRAWS = 409; // status after a restart
+const HIGHLIGHTED = 700; // milliseconds
 const COPIED_DURATION = 1500; // milliseconds
 
 export class Exports {
   constructor(failed) {
     this.failed = failed;
     this.buttons = [...document.querySelectorAll("[data-export]")];
+    this.place = null; // a pixel of the region to cut out, [row, column]
+    byId("export").addEventListener("click", () => this.reveal());
     byId("repeat-section").addEventListener("toggle", () => this.refresh());
     for (const button of this.buttons) button.addEventListener("click", () => this.download(button));
     for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(button));
@@ -20,12 +26,26 @@ export class Exports {
   }
 
   open(api) {
-    Object.assign(this, { api, preparing: null });
+    Object.assign(this, { api, preparing: null, place: null });
     this.show(false);
   }
 
+  setPlace(place) {
+    this.place = place;
+    this.show(this.ready);
+  }
+
+  // Where the exports are, which is below the image on a narrow screen.
+  reveal() {
+    byId("export-section").scrollIntoView({ block: "nearest" });
+    byId("export-section").animate({ background: ["var(--accent)", "transparent"] }, HIGHLIGHTED);
+    this.buttons[0].focus({ preventScroll: true });
+  }
+
   // The code is updated whenever the chains have stopped.
-  receive({ state, stage, sweeps }) {
+  receive(frame) {
+    const { state, stage, sweeps } = frame;
+    byId("export").classList.toggle("primary", isFinished(frame));
     const moment = STOPPED.includes(state) ? `${stage} ${sweeps}` : null;
     const refresh = sweeps > 0 && (!this.ready || (moment && moment !== this.stoppedAt));
     this.stoppedAt = moment;
@@ -40,6 +60,9 @@ export class Exports {
     write(byId("export-note"), note);
     byId("export-note").classList.toggle("busy", Boolean(preparing));
     for (const button of this.buttons) button.disabled = !ready || Boolean(preparing);
+    byId("cutout").disabled ||= !this.place;
+    write(byId("cutout-note"), this.place ? PLACE : NO_PLACE);
+    byId("export").disabled = !ready;
     if (!ready) this.showCode({ python: "", command: null, note: NOTHING_TO_REPEAT });
   }
 
@@ -48,7 +71,7 @@ export class Exports {
     const name = (this.preparing = button.dataset.export);
     this.show(this.ready);
     try {
-      save(await api.exported(name), name);
+      save(await api.exported(name, button.id === "cutout" ? this.place : undefined), name);
     } catch (error) {
       if (api === this.api) this.failed(error);
     }

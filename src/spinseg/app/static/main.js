@@ -9,11 +9,12 @@ import {
   DisplayOptions, ariaDescription, caption, displayedPartition, legendTitle, neededAnswer, pictureLayers, valueAt,
 } from "./display.js";
 import {
-  byId, count, debounced, hideError, onKeys, showError, showMessage, showState, throttled, write,
+  byId, count, counted, debounced, hideError, onKeys, showError, showErrorUntilAction, showMessage, showState, throttled,
+  write,
 } from "./dom.js";
 import { Exports } from "./exports.js";
 import { DetailResults, Poller, Sites } from "./fetching.js";
-import { drawLegend, packedPalette, setOutlineColors } from "./painting.js";
+import { drawLegend, packedPalette, pixelInImage, setOutlineColors } from "./painting.js";
 import { Scribbles } from "./scribbles.js";
 import { Session } from "./session.js";
 import { StartPage } from "./start.js";
@@ -23,6 +24,8 @@ import { PictureView } from "./view.js";
 const SETTINGS_DELAY = 250;
 const SHORT_DELAYS = { detail: 40, seeds: 0 };
 const NOTE_DURATION = 8000; // milliseconds
+const UNKNOWN_FRAME = { state: "building", sweeps: 0, agreement: null, chains: [], per_second: null };
+const APPLYING = "Applying the change.";
 const MIN_SWEEPS = 8; // after a change, before new outlines replace the old ones: the first few are far from typical
 const COMMON = ["preset", "detail"]; // settings that are not under Advanced
 
@@ -52,7 +55,8 @@ class App {
     this.poller = new Poller(() => this.present(), showError);
     this.details = new DetailResults(() => Boolean(this.poller.busy));
     this.presentRestSoon = throttled(() => this.presentRest(), 250);
-    this.scribbles = new Scribbles(() => this.seedsChanged(), () => this.picture.showStrokes());
+    const showStrokes = () => this.picture.showStrokes();
+    this.scribbles = new Scribbles(() => this.seedsChanged(), showStrokes, showErrorUntilAction);
     this.picture = new PictureView(byId("canvas"), palette, this.display, this.scribbles, () => this.showValue());
     this.startPage = new StartPage(description, (source) => this.open(source), showError);
     this.connectButtons();
@@ -60,7 +64,7 @@ class App {
 
     history.replaceState({ image: null }, "");
     if (found.example) this.open({ example: found.example }, "replaceState");
-    else if (Object.keys(found.settings).length || found.picture) this.startPage.askFor(found.picture);
+    else if (Object.keys(found.settings).length || found.picture) this.startPage.askFor(found.picture, true);
   }
 
   connectButtons() {
@@ -72,6 +76,7 @@ class App {
     byId("back").addEventListener("click", () => this.navigate({ image: this.image }));
     byId("error-close").addEventListener("click", hideError);
     addEventListener("popstate", ({ state }) => this.navigated(state));
+    addEventListener("beforeunload", (event) => this.scribbles.strokes.length && event.preventDefault());
 
     const keys = { " ": runButtons.toggle, s: runButtons.step, r: runButtons.restart };
     Object.assign(keys, { "+": picture.zoomIn, "=": picture.zoomIn, "-": picture.zoomOut, 0: picture.fit });
@@ -114,7 +119,7 @@ class App {
 
   showStartPage(choosing) {
     if (choosing === byId("work").hidden) return;
-    if (choosing) this.resume = this.session.running;
+    if (choosing) this.resume = this.session.running || this.session.willRun;
     if (choosing && this.resume) this.runButtons.reportErrors(this.session.pause());
     if (!choosing && this.resume) this.runButtons.reportErrors(this.session.run());
     byId("welcome").hidden = !choosing;
@@ -132,13 +137,14 @@ class App {
     Object.assign(document.body.dataset, { state: "building", stage: 0, sweeps: 0, outlined: "" });
     Object.assign(this, { example: source.example, traces: new Traces(), chain: 0, resume: false });
     this.frame = this.appliedSettings = this.partition = null;
-    this.outlined = this.changing = false;
+    this.outlined = this.changing = this.applying = this.isApplied = false;
     if (!this.sources.includes(source)) this.sources.push(source);
     this.image = this.sources.indexOf(source);
     if (this.entry) history[this.entry]({ image: this.image }, "");
     this.entry = null;
     document.title = `${api.name} - spinseg`;
-    write(byId("picture-name"), `${api.name}, ${count(columns)} × ${count(rows)} pixels`);
+    write(byId("picture-file"), api.name);
+    write(byId("picture-size"), `, ${count(columns)} × ${count(rows)} pixels`);
     write(byId("read-as"), `Read as ${api.readAs}${api.readOtherwise ? `; ${api.readOtherwise}` : "."}`);
     this.showWarning(null);
     write(byId("back"), `Back to ${api.name}`);
@@ -149,14 +155,17 @@ class App {
     byId("frame").style.setProperty("--aspect", api.shown[1] / api.shown[0]);
     this.exports.open(api);
     this.answers.open(api);
-    this.display.set({ place: null, draw: null });
+    this.display.set({ place: null, lastPlace: null, draw: null });
     if (!this.session.settings.seeds) {
       this.settings.seeds = null;
+      this.appliedStrokes = [];
       this.scribbles.forget();
     }
     this.picture.showStrokes();
     write(byId("caption"), "");
     showMessage("Reading the image.");
+    showAgreement(UNKNOWN_FRAME);
+    this.runButtons.show(UNKNOWN_FRAME, true);
     scrollTo(0, 0);
     this.sites.open(api);
   }
@@ -164,6 +173,7 @@ class App {
   receive(frame) {
     const before = this.frame;
     this.frame = frame;
+    this.doing = frame.doing ?? this.doing;
     if (frame.chains.length && frame !== before) this.traces.add(frame);
     this.chain = Math.min(this.chain, Math.max(0, frame.chains.length - 1));
     Object.assign(document.body.dataset, { state: frame.state, stage: frame.stage, sweeps: frame.sweeps });
@@ -177,10 +187,9 @@ class App {
     if (before?.state === "running" && frame.agreement?.enough && frame.state === "paused") {
       this.showNote(`${frame.agreement.converged ? "Converged" : "More sweeps are of no use"} after ${count(frame.sweeps)} sweeps.`);
     }
+    if (this.isApplied) this.changing = this.applying = this.isApplied = false;
+    if (!this.isPreparing) this.runButtons.receive(frame);
     this.showState();
-    this.runButtons.show(frame);
-    this.exports.receive(frame);
-    this.answers.receive(frame);
     this.sites.receive(frame);
     this.requestAnswer(); // none while the sites are fetched
     const fast = frame.state === "running" && this.runButtons.speed === "full";
@@ -209,17 +218,21 @@ class App {
     }
   }
 
-  // The first answer to scribbles, from the draws that there are.
+  // The first answer to scribbles, from the draws that there are; null where they cannot be used.
   conditioned(data) {
-    this.changing = false;
-    this.poller.preview({ kind: "result", data }, true);
+    this.changing = !data;
+    if (data) this.poller.preview({ kind: "result", data }, true);
+    else this.present();
   }
 
-  applied(settings) {
+  // The next frame is of these settings, unless one of their chains has come already.
+  applied(settings, strokes = this.appliedStrokes) {
     this.appliedSettings = settings;
-    this.changing = false;
+    this.appliedStrokes = strokes;
+    this.isApplied = true;
     this.writeAddress();
     this.requestAnswer();
+    if (this.frame && this.frame.stage !== this.stageBefore) this.receive(this.frame);
   }
 
   showNote(note) {
@@ -231,17 +244,35 @@ class App {
     }, NOTE_DURATION);
   }
 
+  // Whether there will soon be another posterior, for which nothing holds that is known of the present one.
+  get isPreparing() {
+    return this.applying || Boolean(this.frame?.doing);
+  }
+
+  // Everything that says what is being done, or what is known so far, says it of the same state.
   showState() {
-    if (this.frame) showState(this.frame, this.note);
+    if (!this.frame) return;
+    const { frame, isPreparing, session } = this;
+    const state = frame.state === "paused" && session.willRun ? "running" : frame.state;
+    const known = isPreparing ? { sweeps: 0, agreement: null, doing: this.doing } : {};
+    const shown = { ...frame, state, ...known };
+    showState(shown, this.note);
+    showAgreement(shown);
+    this.runButtons.show(shown, isPreparing);
+    this.exports.receive(shown);
+    this.answers.receive(shown);
   }
 
   refused(settings, error) {
-    this.changing = false;
+    this.changing = this.applying = false;
     this.present();
+    this.showState();
     if (this.appliedSettings && this.lastChanged === "seeds") {
+      const n = this.scribbles.strokes.length - this.appliedStrokes.length;
+      const removed = n > 0 ? ` The last ${n === 1 ? "stroke was" : `${counted(n, "stroke")} were`} removed.` : "";
       this.settings.seeds = this.appliedSettings.seeds;
-      this.scribbles.takeBack();
-      return showError(error);
+      this.scribbles.restore(this.appliedStrokes);
+      return showErrorUntilAction(new Error(error.message + removed));
     }
     if (this.appliedSettings) {
       this.controls.setAll(this.appliedSettings);
@@ -280,8 +311,10 @@ class App {
   settingChanged(name) {
     this.lastChanged = name;
     if (name === "detail") this.previewDetail();
-    else if (name !== "seeds") this.changing = true;
+    else if (this.frame) Object.assign(this, { applying: true, doing: APPLYING });
+    if (!["detail", "seeds"].includes(name)) this.changing = true;
     this.present();
+    this.showState();
     this.sendSettings(SHORT_DELAYS[name]);
   }
 
@@ -295,7 +328,8 @@ class App {
   async applySettings() {
     const settings = this.applicableSettings();
     const before = this.appliedSettings ?? {};
-    const applied = this.session.apply(settings);
+    this.stageBefore = this.frame?.stage;
+    const applied = this.session.apply(settings, this.scribbles.strokes);
     if (Object.keys(settings).every((name) => name === "detail" || settings[name] === before[name])) return applied;
     return this.poller.suspendDuring(applied); // the draws do not stay
   }
@@ -322,6 +356,15 @@ class App {
     this.requestAnswer();
     this.picture.mark();
     this.present();
+    this.showPlace();
+  }
+
+  // The region that can be cut out: there is none where the image is masked.
+  showPlace() {
+    const { isReady, image } = this.sites;
+    const { lastPlace } = this.display;
+    const inRegion = isReady && lastPlace && image.siteAt(lastPlace) >= 0;
+    this.exports.setPlace(inRegion ? pixelInImage(lastPlace, image, this.session.api.shape) : null);
   }
 
   // Requests from the server what is displayed in addition to the frames.
@@ -390,7 +433,6 @@ class App {
     const { display, sites, partition, frame, chain } = this;
     if (!sites.fits(frame, chain)) return;
     this.charts.update(this.traces, frame.chains.length);
-    showAgreement(frame);
     if (partition) this.sizes.show(sites.image.sizesOf(partition.labels), partition);
     byId("canvas").setAttribute("aria-label", ariaDescription(display, frame, partition, this.session.api.name));
   }

@@ -205,6 +205,13 @@ export class SiteImage {
   }
 }
 
+// The pixel [row, column] in the image of this `shape` that a pixel of the displayed image stands for.
+export function pixelInImage({ x, y }, siteImage, shape) {
+  const step = Math.ceil(shape[0] / siteImage.height);
+  const inImage = (at, size) => Math.min(at * step + (step >> 1), size - 1);
+  return [inImage(y, shape[0]), inImage(x, shape[1])];
+}
+
 const PLAIN = { background: "picture", fill: null, opacity: 1, boundaries: null, spins: null };
 const DIMMED = 0.4; // opacity of outlines that are out of date
 const MIN_SQUARE_PIXELS = 3; // device pixels for a pixel of the picture; from there on it is not smoothed

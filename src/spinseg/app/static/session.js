@@ -7,7 +7,7 @@ const RETRY_DELAY = 3000; // milliseconds; the chains of a page that was just cl
 const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 export class Session {
-  // `listener` has opened(api, source), receive(frame), conditioned(result), applied(settings),
+  // `listener` has opened(api, source), receive(frame), conditioned(result or null), applied(settings, strokes),
   // refused(settings, error), showMessage(sentence), failed(error).
   constructor(listener, speed) {
     this.listener = listener;
@@ -21,7 +21,7 @@ export class Session {
     const api = await SessionApi.create(source);
     if (this.wanted !== source) return;
     this.close();
-    Object.assign(this, { api, source, settings });
+    Object.assign(this, { api, source, settings, willRun: running });
     this.listener.opened(api, source);
     this.stopListening = listenToFrames(api, {
       frame: (frame) => this.api === api && this.listener.receive(frame),
@@ -30,7 +30,7 @@ export class Session {
       gone: () => this.api === api && this.reopen(),
     });
     await this.apply(settings);
-    if (running && this.api === api) await this.runWhenFree();
+    if (this.willRun && this.api === api) await this.runWhenFree();
   }
 
   close() {
@@ -41,29 +41,31 @@ export class Session {
   }
 
   // Never rejects: the listener shows what the server refuses. The first answer to other scribbles comes from the draws
-  // that there are; then the chains go on with them.
-  async apply(settings) {
+  // that there are, if these can be used; then the chains go on with them.
+  async apply(settings, strokes) {
     const api = this.api;
     try {
-      if (settings.seeds && settings.seeds !== this.settings.seeds) {
-        const found = await api.conditioned(settings.seeds);
-        if (found && this.api === api) this.listener.conditioned(found);
+      if (settings.seeds !== this.settings.seeds) {
+        const found = settings.seeds && (await api.conditioned(settings.seeds));
+        if (this.api === api) this.listener.conditioned(found);
       }
       await api.settings(settings);
       this.settings = settings;
-      if (this.api === api) this.listener.applied(settings);
+      if (this.api === api) this.listener.applied(settings, strokes);
     } catch (error) {
       if (this.api === api) await this.listener.refused(settings, error);
     }
   }
 
   async run() {
-    Object.assign(this, { running: true, stoppedItself: false });
+    Object.assign(this, { running: true, willRun: true, stoppedItself: false });
     try {
       await this.api.run(this.speed);
     } catch (error) {
       this.running = false;
       throw error;
+    } finally {
+      this.willRun = false;
     }
   }
 
@@ -90,7 +92,7 @@ export class Session {
 
   // The user has stopped the chains.
   halt() {
-    Object.assign(this, { running: false, stoppedItself: false });
+    Object.assign(this, { running: false, willRun: false, stoppedItself: false });
   }
 
   // The chains have stopped: by themselves, unless the user has asked for it. Then they go on after a change.

@@ -1,6 +1,8 @@
 // The start page: an image is dropped, pasted, chosen as a file, or one of the examples.
 
-import { byId, make, write } from "./dom.js";
+import { byId, byPointer, make, write } from "./dom.js";
+
+const STAYS = "The image stays on this computer.";
 
 export class StartPage {
   // `choose` is called with {file} or {example}, `failed` with an Error.
@@ -8,6 +10,7 @@ export class StartPage {
     this.limits = limits;
     this.choose = choose;
     this.failed = failed;
+    this.askFor(null);
     byId("examples").append(...examples.map((example) => this.card(example)));
     byId("choose").addEventListener("click", () => byId("file").click());
     byId("file").addEventListener("change", () => this.openChosen());
@@ -67,9 +70,10 @@ export class StartPage {
     };
   }
 
-  // Asks for the image of a link with settings, which only the user has.
-  askFor(picture) {
-    write(byId("invitation"), picture ? `Drop ${picture} here` : "Drop an image here");
-    write(byId("drop-note"), "The link contains the settings, but not the image. The image stays on this computer.");
+  // Asks for an image; for that of a link with settings, which only the user has.
+  askFor(picture, fromLink = false) {
+    const wanted = picture ?? "an image";
+    write(byId("invitation"), byPointer(`Drop ${wanted} here`, `Choose ${wanted}`));
+    write(byId("drop-note"), `${fromLink ? "The link contains the settings, but not the image. " : ""}${STAYS}`);
   }
 }

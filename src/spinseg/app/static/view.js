@@ -200,7 +200,7 @@ export class PictureView {
     this.cursor = new Cursor(canvas, this.viewport, { moved: () => this.cursorMoved(), chosen: choose });
     canvas.addEventListener("dblclick", () => {
       this.fit();
-      if (this.justClicked) choose(this.placeBefore);
+      if (this.justClicked) display.set(this.before);
     });
   }
 
@@ -234,7 +234,8 @@ export class PictureView {
 
   // The first click of a double click chooses a place, too; the place before it is restored by the second.
   clicked(place) {
-    if (!this.justClicked) this.placeBefore = this.display.place;
+    const { display } = this;
+    if (!this.justClicked) this.before = { place: display.place, lastPlace: display.lastPlace };
     this.clickedAt = performance.now();
     this.display.set({ place });
   }
