@@ -442,10 +442,10 @@ def test_an_upload_says_how_it_was_read_and_takes_how_to_read_it(server):
     np.save(file, np.stack([np.arange(600, dtype=np.uint16).reshape(20, 30)] * 5))
     refused = server.ask("POST", "/api/pages?name=a.npy", file.getvalue())
     assert refused.status == 415 and is_in_order(refused)
-    assert "a volume of 5 planes of 20 x 30 pixels" in refused.json["error"] and "axes" in refused.json["error"]
+    assert "a volume of 5 planes of 30 x 20 pixels" in refused.json["error"] and "axes" in refused.json["error"]
     reply = server.ask("POST", "/api/pages?name=a.npy&channel_axis=0&intensity_range=0,4095", file.getvalue())
     assert reply.status == 201 and reply.json["shape"] == [20, 30] and reply.json["read_otherwise"] is None
-    assert reply.json["read_as"] == "5 channels of 20 x 30 pixels, 16 bits, intensities from 0 to 4095"
+    assert reply.json["read_as"] == "5 channels of 30 x 20 pixels, 16 bits, intensities from 0 to 4095"
 
 
 def test_a_damaged_file_and_one_of_another_kind_are_refused_in_plain_words(server):

@@ -190,7 +190,7 @@ def test_the_kind_of_channels_is_guessed_from_the_numbers_and_stated(image, kind
     assert reported.to_json()["channel_kind"] == (None if image.ndim == 2 else kind)
     if n_channels == 3:
         assert str(reported).startswith(
-            "an image of 40 x 60 pixels, color" if picture.is_color else "3 measured channels"
+            "an image of 60 x 40 pixels, color" if picture.is_color else "3 measured channels"
         )
         assert (reported.otherwise is None) == picture.is_color
         other = "measured" if picture.is_color else "color"

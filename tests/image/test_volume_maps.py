@@ -28,17 +28,25 @@ def doubled(values, axis):
 
 
 def test_a_voxel_has_the_largest_log_odds_of_three_enlarged_planes():
-    values = np.random.default_rng(0).random((4, 5, 6, 3))
+    values = np.random.default_rng(0).random((8, 9, 10, 3))
     picture, network = ss.as_picture(values, channel_axis=-1, channel_kind="color"), Seen()
     maps = volume_maps(picture, network, 20.0)
-    assert sorted(network.shapes) == sorted([(10, 12, 3)] * 4 + [(8, 12, 3)] * 5 + [(8, 10, 3)] * 6)
-    expected = np.full((4, 5, 6, 2), -np.inf)
+    assert sorted(network.shapes) == sorted([(18, 20, 3)] * 8 + [(16, 20, 3)] * 9 + [(16, 18, 3)] * 10)
+    expected = np.full((8, 9, 10, 2), -np.inf)
     for first, second in ((1, 2), (0, 2), (0, 1)):
         large = doubled(doubled(picture.values[..., :2], first), second)
         blocks = [large.take(range(i, large.shape[first], 2), first) for i in (0, 1)]
         parts = [block.take(range(i, block.shape[second], 2), second) for block in blocks for i in (0, 1)]
         expected = np.maximum(expected, np.max(parts, axis=0))
     np.testing.assert_allclose(maps.network, np.moveaxis(expected, -1, 0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_a_stack_of_few_planes_is_seen_from_above_alone(axis):
+    values = np.moveaxis(np.random.default_rng(0).random((7, 9, 10, 3)), 0, axis)
+    network = Seen()
+    maps = volume_maps(ss.as_picture(values, channel_axis=-1, channel_kind="color"), network, 20.0)
+    assert network.shapes == [(18, 20, 3)] * 7 and np.isfinite(maps.network).all()
 
 
 @pytest.mark.parametrize("axis", range(3))

@@ -97,7 +97,7 @@ def test_a_given_axis_and_range_are_kept_and_another_is_another_run(tmp_path, he
     tifffile.imwrite(tmp_path / "three.tif", FIVE[:3], photometric="minisblack")
     given = {"channel_axis": 0, "intensity_range": (0, 4095)}
     found = segment_large(tmp_path / "three.tif", tmp_path / "out", **given, **FAST)
-    assert found.read_as == "3 measured channels of 80 x 100 pixels, 16 bits, intensities from 0 to 4095"
+    assert found.read_as == "3 measured channels of 100 x 80 pixels, 16 bits, intensities from 0 to 4095"
     told = json.loads((tmp_path / "out" / "result.json").read_text())
     assert told["read_as"] == found.read_as and "channel_kind='color'" in told["read_otherwise"]
     assert told["intensity_range"] == [0, 4095] and told["warning"] is None

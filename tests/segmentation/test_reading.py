@@ -104,7 +104,7 @@ def test_a_result_that_was_read_otherwise_is_not_resumed(tmp_path):
     source, out = str(tmp_path / "a.npy"), tmp_path / "out"
     given = FAST | {"channel_axis": 0, "intensity_range": (0, 2)}
     first = segment_file(source, str(out / "a"), given)
-    assert first.error is None and first.summary["read_as"].startswith("an image of 48 x 60 pixels, color")
+    assert first.error is None and first.summary["read_as"].startswith("an image of 60 x 48 pixels, color")
 
     def resumed(**changes):
         ((_, outcome),) = segment_files([source], out, given | changes, resume=True)
@@ -141,7 +141,7 @@ def test_the_kind_of_channels_is_kept_repeated_and_described(tmp_path):
     assert found.read_as.startswith("3 measured channels") and found.summary()["channel_kind"] == "auto"
     assert "channel_kind" not in found.python_code and found.preset.not_validated(found.picture, False)
     color = ss.segment(counts.astype(np.uint16), channel_kind="color", **FAST)
-    assert color.read_as.startswith("an image of 48 x 60 pixels, color") and "channel_kind='color'" in color.python_code
+    assert color.read_as.startswith("an image of 60 x 48 pixels, color") and "channel_kind='color'" in color.python_code
     np.save(tmp_path / "a.npy", counts.astype(np.uint16))
     given = FAST | {"channel_kind": "color"}
     first = segment_file(str(tmp_path / "a.npy"), str(tmp_path / "out" / "a"), given)

@@ -21,6 +21,7 @@ from spinseg.app.run_loop import MAX_RUNNING_CHAINS, NotYet, RunLoop
 from spinseg.app.words import Refused, in_user_words
 from spinseg.image.contrast import Contrast, contrast_of
 from spinseg.image.picture import Picture, as_picture
+from spinseg.image.render import brightened
 from spinseg.image.seeds import SeedPoints
 from spinseg.image.working import reduce_blocks, working_copy
 from spinseg.partition.pairs import co_clustering
@@ -320,8 +321,11 @@ def _new_sites_note(changes: set[str], before: Problem, after: Problem) -> str:
 
 
 def displayed_image(picture: Picture) -> NDArray[np.uint8]:
-    """The image as the page displays it, (rows, columns, 3), reduced if it has more than MAX_DISPLAYED_PIXELS."""
-    return working_copy(picture, None, MAX_DISPLAYED_PIXELS).picture.rgb
+    """The image as the page displays it, (rows, columns, 3), reduced if it has more than MAX_DISPLAYED_PIXELS.
+
+    A dark one is brightened.
+    """
+    return brightened(working_copy(picture, None, MAX_DISPLAYED_PIXELS).picture.rgb)
 
 
 def displayed_sites(sites: NDArray[np.int32], shape: tuple[int, ...]) -> NDArray[np.int32]:

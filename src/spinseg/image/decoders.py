@@ -58,8 +58,10 @@ def decoding(name: str, form: str) -> Iterator[None]:
     except (InvalidInput, MissingExtra):
         raise
     except Exception as error:
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise InvalidInput(f"cannot read {name}: the {form} file is damaged or incomplete ({why})") from None
+        why, rule = " ".join(str(error).split())[:200] or type(error).__name__, f"be a whole {form} file"
+        raise InvalidInput(
+            f"cannot read {name}: the {form} file is damaged or incomplete ({why})", name, rule
+        ) from None
 
 
 @contextmanager

@@ -155,7 +155,7 @@ def as_picture(
     >>> ss.as_picture(np.zeros((4, 6), np.uint8)).codes.shape
     (4, 6, 3)
     >>> print(ss.as_picture(np.zeros((4, 6), np.uint8)).reading)
-    an image of 4 x 6 pixels, gray, 8 bits, intensities from 0 to 255
+    an image of 6 x 4 pixels, gray, 8 bits, intensities from 0 to 255
     """
     if isinstance(image, Picture):
         if intensity_range is not None:

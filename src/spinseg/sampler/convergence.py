@@ -109,7 +109,7 @@ def standard_errors(of_boundaries: NDArray[Any], of_edges: NDArray[Any]) -> NDAr
     show that dependence between draws adds. NaN for one chain. Both have the mean over the draws of each chain and
     component, (chain, component, ..); boundaries may be averages of edges, or edges.
     """
-    if len(of_edges) < 2:
+    if len(of_edges) < 2 or not of_edges.size:
         return np.full(of_boundaries.shape[2:], np.nan)
     doubtful = in_doubt(of_edges.mean(axis=(0, 1)))
     used = of_edges[:, :, doubtful] if doubtful.any() else of_edges
