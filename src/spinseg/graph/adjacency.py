@@ -22,6 +22,10 @@ def region_adjacency(sites: ArrayLike) -> SiteGraph:
     sites : array of int, any number of axes
         The site of every pixel; -1 outside.
 
+    Returns
+    -------
+    SiteGraph
+
     Examples
     --------
     >>> import spinseg as ss

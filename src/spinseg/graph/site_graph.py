@@ -102,6 +102,10 @@ class SiteGraph:
         inside : array of bool, optional
             Which pixels are sites; all of them by default.
 
+        Returns
+        -------
+        SiteGraph
+
         Examples
         --------
         >>> import spinseg as ss
@@ -123,6 +127,10 @@ class SiteGraph:
         labels : array of int, any number of axes
         outside : int
             The label of pixels that belong to no site.
+
+        Returns
+        -------
+        SiteGraph
 
         Examples
         --------
@@ -162,6 +170,10 @@ class SiteGraph:
             The attribute that is the weight of an edge, 1 where only others have one.
         simplify : bool
             As in `SiteGraph`.
+
+        Returns
+        -------
+        SiteGraph
 
         Examples
         --------
