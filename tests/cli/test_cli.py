@@ -117,7 +117,8 @@ def test_results_that_are_kept_are_one_line(album, tmp_path):
     run = spinseg("segment", *pictures, "--out", tmp_path, *FAST, check=2)
     assert run.stderr.count("is kept; --overwrite replaces it") == 1
     assert "2 results are kept: use --resume to add what is missing, or --overwrite to replace them" in run.stderr
-    assert f"Not segmented: {pictures[0]}, {pictures[1]}" in run.stdout
+    assert f"Left as it was segmented before: {pictures[0]}, {pictures[1]}" in run.stdout
+    assert "Not segmented" not in run.stdout
 
 
 def test_an_interrupted_result_is_replaced(photo, tmp_path):

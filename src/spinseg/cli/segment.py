@@ -238,8 +238,12 @@ def print_outcomes(outcomes: list[Outcome]) -> None:
             more = with_flags(found["warning"] or "") or ("" if is_well else "The report says what to do.")
             sentences = " ".join(part for part in (words, more, with_flags(kind_note(found))) if part)
             lines.append((f"{name}: " if len(done) > 1 else "") + sentences)
-    if failed := [printable(outcome.source) for outcome in outcomes if outcome.error is not None]:
+    if failed := [
+        printable(outcome.source) for outcome in outcomes if outcome.error is not None and not outcome.is_kept
+    ]:
         lines.append(f"Not segmented: {_some_of(failed)}")
+    if kept := [printable(outcome.source) for outcome in outcomes if outcome.is_kept]:
+        lines.append(f"Left as it was segmented before: {_some_of(kept)}")
     if n_before := sum(outcome.done_before for outcome in outcomes):
         lines.append(f"{n_before} skipped (already complete)")
     print_lines(*lines)

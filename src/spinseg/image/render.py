@@ -24,7 +24,7 @@ _MAGMA = np.frombuffer(bytes.fromhex(_MAGMA_HEX), np.uint8).reshape(9, 3)
 # image. Without a color, outlines would disappear in images of bright lines, such as cell walls.
 OUTLINE_COLORS = ((0, 0, 0, 0), (0, 0, 0, 150), (255, 230, 40, 255))
 DIMMED = 0.4  # brightness of the gray image under graded boundaries
-DARK, BRIGHTEST = 1 / 3, 99.8  # of full intensity, and the percentile of pixels that is the brightest
+DARK, BRIGHTEST = 1 / 2, 99.8  # of full intensity, and the percentile of pixels that is the brightest
 MIN_GRADE, MIN_OPACITY, OPAQUE_FROM = 0.4, 0.35, 0.4  # of their colors: the place of 0 on the map, and the opacity
 
 
@@ -34,7 +34,7 @@ def overlay(
     """Draw the boundaries between labels over the image, (*shape, 3); pixels below `start_label`, outside, are faded.
 
     A boundary is yellow on the side of the lower label and black on the other, so it is visible on light and on dark
-    images. An image that uses only the lowest third of its range is brightened. Each side is one pixel wide for every
+    images. An image that uses only the lower half of its range is brightened. Each side is one pixel wide for every
     650 pixels of the longest side, and at least one.
 
     Examples

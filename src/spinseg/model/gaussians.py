@@ -30,7 +30,7 @@ class DiagonalGaussian(Likelihood):
     and rate_n = rate + (sum x^2 - (sum x)^2 / kappa_n) / 2,
 
         log p(y_A) = lgamma(shape_n) - lgamma(shape) + shape log rate - shape_n log rate_n +
-                     log(kappa / kappa_n) / 2 - N log(2 pi) / 2
+        log(kappa / kappa_n) / 2 - N log(2 pi) / 2
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Gaussian(Likelihood):
     and scale_n = scale + sum x x' - (sum x)(sum x)' / kappa_n,
 
         log p(y_A) = lgamma_d(dof_n / 2) - lgamma_d(dof / 2) +
-                     (dof log |scale| - dof_n log |scale_n| + d log(kappa / kappa_n) - N d log pi) / 2
+        (dof log |scale| - dof_n log |scale_n| + d log(kappa / kappa_n) - N d log pi) / 2
 
     Parameters
     ----------

@@ -243,7 +243,7 @@ class PoissonGamma(Likelihood):
     With Y = sum y and E = sum e over A,
 
         log p(y_A) = lgamma(shape + Y) - lgamma(shape) + shape log rate - (shape + Y) log(rate + E) +
-                     sum_i (y_i log e_i - log y_i!)
+        sum_i (y_i log e_i - log y_i!)
 
     of which the last sum does not depend on the partition and is left out of `terms`.
 

@@ -141,7 +141,7 @@ export function legendTitle(display) {
   return display.place ? "In one region" : "Boundary";
 }
 
-export function caption(display, frame, partition, answer) {
+export function caption(display, frame, partition, answer, isDrawing) {
   const needed = neededAnswer(display);
   if (needed && answer?.kind !== needed && !display.draw) {
     if (partition && !display.showsMap) return SENTENCES.first;
@@ -153,8 +153,8 @@ export function caption(display, frame, partition, answer) {
   if (display.boundaries) return `${share} a boundary there.`;
   if (display.spins) return SENTENCES.spins;
   const { name, n, unit } = partition;
-  const hint = `${byPointer("Click", "Tap")} a place to see how probably other places share its ${unit}.`;
-  return `${name} with ${counted(n, unit)}: ${VIEW_NAMES[display.view](unit)}. ${hint}`;
+  const hint = ` ${byPointer("Click", "Tap")} a place to see how probably other places share its ${unit}.`;
+  return `${name} with ${counted(n, unit)}: ${VIEW_NAMES[display.view](unit)}.${isDrawing ? "" : hint}`;
 }
 
 // What is displayed at a place, in words.

@@ -71,7 +71,8 @@ export class Exports {
     const name = (this.preparing = button.dataset.export);
     this.show(this.ready);
     try {
-      save(await api.exported(name, button.id === "cutout" ? this.place : undefined), name);
+      const blob = await api.exported(name, button.id === "cutout" ? this.place : undefined);
+      save(blob, `${api.name.replace(/\.[^.]*$/, "")}_${name}`);
     } catch (error) {
       if (api === this.api) this.failed(error);
     }

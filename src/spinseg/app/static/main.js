@@ -26,6 +26,7 @@ const SHORT_DELAYS = { detail: 40, seeds: 0 };
 const NOTE_DURATION = 8000; // milliseconds
 const UNKNOWN_FRAME = { state: "building", sweeps: 0, agreement: null, chains: [], per_second: null };
 const APPLYING = "Applying the change.";
+const DISCARD = "Another image discards the scribbles. Open it?";
 const MIN_SWEEPS = 8; // after a change, before new outlines replace the old ones: the first few are far from typical
 const COMMON = ["preset", "detail"]; // settings that are not under Advanced
 
@@ -106,6 +107,7 @@ class App {
   // Opening an image; `entry` is how it gets into the browser's history, null if it is there.
 
   async open(source, entry = "pushState") {
+    if (entry && this.scribbles.strokes.length && !confirm(DISCARD)) return;
     hideError();
     document.body.dataset.state = "opening";
     this.entry = entry;
@@ -304,7 +306,7 @@ class App {
     if (!sites.isReady) return;
     settings.seeds = scribbles.seeds(sites.image, session.api.shape);
     hideError();
-    this.display.set({ place: null, draw: null });
+    this.display.set({ place: null, lastPlace: null, draw: null }); // its region may be another one now
     this.settingChanged("seeds");
   }
 
@@ -404,7 +406,7 @@ class App {
     if (layers) this.picture.show(layers);
     else this.picture.dim();
     this.outlined ||= answer?.kind === "result";
-    write(byId("caption"), caption(display, frame, this.partition, answer));
+    write(byId("caption"), caption(display, frame, this.partition, answer, this.scribbles.isDrawing));
     write(byId("clusters"), this.partition ? count(this.partition.n) : "–");
     write(byId("unit"), frame.unit === "region" ? "Regions" : "Clusters");
     this.showValue();

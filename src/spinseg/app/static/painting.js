@@ -334,7 +334,7 @@ function drawStroke(context, { color, points }, viewport) {
     for (const point of [points[0], ...points]) {
       const { x, y } = viewport.toCanvas(point);
       if (point === points[0]) context.moveTo(x, y);
-      context.lineTo(x, y);
+      context.lineTo(x + (points.length === 1 ? 0.01 : 0), y); // a line of no length is not drawn
     }
     context.stroke();
   }

@@ -19,7 +19,14 @@ from spinseg.image.light import Light
 from spinseg.image.picture import Picture
 from spinseg.sampler.chains import Chains
 from spinseg.segmentation.report.charts import bar_chart, line_chart
-from spinseg.segmentation.report.pictures import draw_figures, has_kinds, light_figure, one_region_each, whole_figures
+from spinseg.segmentation.report.pictures import (
+    doubtful,
+    draw_figures,
+    has_kinds,
+    light_figure,
+    one_region_each,
+    whole_figures,
+)
 from spinseg.segmentation.verdict import headline, kind_note, unit_of
 
 if TYPE_CHECKING:
@@ -98,6 +105,8 @@ def report(
         before_regions = f"; counted before clusters are cut into regions, of which the segmentation has {count}"
     hidden = {"Label"} if one_region_each(regions) else set()
     hidden |= set() if has_kinds(regions) else {"Kind"}
+    in_doubt = {row["region"] for row in doubtful(regions)}  # which have numbers in the image
+    listed = [row for i, row in enumerate(regions) if i < MAX_ROWS or row["region"] in in_doubt]
     outlines, others = whole_figures(found, picture, labels, boundary_probability, chains, unit, details or {})
     return _template("page.html").substitute(
         theme=THEME,
@@ -115,7 +124,7 @@ def report(
         at_every_sweep=sweeps + (", burn-in (shaded) included" if shaded else ""),
         after_burn_in=" after the burn-in" if shaded else "",
         before_regions=before_regions,
-        regions=_table([column for column in REGION_COLUMNS if column[0] not in hidden], regions),
+        regions=_table([column for column in REGION_COLUMNS if column[0] not in hidden], listed, len(regions)),
         notes=_notes(found),
         boundaries=_boundaries(found["boundaries"]),
         python=escape(f"import spinseg as ss\n{found['python']}"),
@@ -216,7 +225,7 @@ def _boundaries(boundaries: list[dict[str, Any]]) -> str:
     if not boundaries:
         return ""
     rows = sorted(boundaries, key=lambda row: 1.0 if row["probability"] is None else row["probability"])
-    table = _table(BOUNDARY_COLUMNS, rows, "more certain")
+    table = _table(BOUNDARY_COLUMNS, rows[:MAX_ROWS], len(rows), "more certain")
     return (
         "<section><h2>Boundaries</h2>\n"
         '<div class="wide" tabindex="0" role="region" aria-label="Table of boundaries"><table>\n'
@@ -225,12 +234,12 @@ def _boundaries(boundaries: list[dict[str, Any]]) -> str:
     )
 
 
-def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], others: str = "smaller") -> str:
-    """Head and body of a table, which ends by saying where the `others` are."""
+def _table(columns: Sequence[Column], rows: Sequence[dict[str, Any]], n_rows: int, others: str = "smaller") -> str:
+    """Head and body of a table, which ends by saying where the `others` are, of `n_rows` in all."""
     head = "".join(f'<th class="{css}">{name}</th>' for name, css, _ in columns)
-    lines = ["".join(f'<td class="{css}">{cell(row)}</td>' for _, css, cell in columns) for row in rows[:MAX_ROWS]]
-    if len(rows) > MAX_ROWS:
-        lines.append(f'<td colspan="{len(columns)}">and {len(rows) - MAX_ROWS:,} {others}, in result.json</td>')
+    lines = ["".join(f'<td class="{css}">{cell(row)}</td>' for _, css, cell in columns) for row in rows]
+    if n_rows > len(rows):
+        lines.append(f'<td colspan="{len(columns)}">and {n_rows - len(rows):,} {others}, in result.json</td>')
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
 

@@ -227,11 +227,7 @@ def _region_numbers(regions: list[dict[str, Any]], labels: NDArray[np.int32], st
     if regions and len(regions[0]["bbox"]) > 4 and not one_region_each(regions):
         return []  # in a plane of a volume, the pieces of a cluster cannot be matched with its regions
     places: dict[str, NDArray[np.float64]] = {}
-    rest = [
-        (1.0 if region["boundary"] is None else region["boundary"], region) for region in regions[MAX_NUMBERS // 2 :]
-    ]
-    by_doubt = [region for _, region in sorted(rest, key=lambda pair: pair[0])]
-    for region in [*regions[: MAX_NUMBERS // 2], *by_doubt[: MAX_NUMBERS // 2]]:
+    for region in [*regions[: MAX_NUMBERS // 2], *doubtful(regions)]:
         ends = region["bbox"]
         sides = zip(ends[len(ends) // 2 - 2 : len(ends) // 2], ends[-2:], strict=True)
         rows, columns = (slice(a // step, max(-(-b // step), a // step + 1)) for a, b in sides)
@@ -242,6 +238,13 @@ def _region_numbers(regions: list[dict[str, Any]], labels: NDArray[np.int32], st
                 top, left = place / labels.shape
                 places[f'<b style="left:{left:.2%};top:{top:.2%}">{region["region"]}</b>'] = place
     return list(places)
+
+
+def doubtful(regions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A few regions with the least probable outlines, besides the largest."""
+    half = MAX_NUMBERS // 2
+    others = sorted(regions[half:], key=lambda row: 1.0 if row["boundary"] is None else row["boundary"])
+    return others[:half]
 
 
 def _piece(inside: NDArray[np.bool_], area: float) -> NDArray[np.bool_]:
