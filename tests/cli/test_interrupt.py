@@ -77,6 +77,8 @@ def test_ctrl_c_saves_what_is_finished(album, photo, tmp_path, jobs):
     assert {path.name for path in out.iterdir()} == {"index.html", *[photo.stem, f"{photo.stem}-2"][:jobs]}
     for result in results(out).values():
         assert result["interrupted"] and 0 < result["sweeps_done"] < 200_000
+    page = (out / "index.html").read_text()
+    assert page.count("Interrupted after") == jobs and f"{jobs} more interrupted: to continue" in page
 
 
 def children(process):

@@ -226,9 +226,10 @@ def print_outcomes(outcomes: list[Outcome]) -> None:
         table.add_row(image, *numbers, f"{outcome.seconds:.1f}", converged)
     lines: list[Table | str] = [table] if done else []
     if len(done) > MAX_VERDICTS:
-        n_converged = sum(found["converged"] is True for _, _, found in done)
-        lines.append(f"The chains have converged on {n_converged} of {len(done)} images; see the reports.")
-        if warned := [name for name, _, found in done if found["warning"]]:
+        finished = [(name, found) for name, _, found in done if not found["interrupted"]]
+        n_converged = sum(found["converged"] is True for _, found in finished)
+        lines.append(f"The chains have converged on {n_converged} of {len(finished)} images; see the reports.")
+        if warned := [name for name, found in finished if found["warning"]]:
             lines.append(f"Parts that differ share a region: {_some_of(warned)}. The reports say what to try.")
     else:
         for name, _, found in done:

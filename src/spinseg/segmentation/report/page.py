@@ -276,7 +276,12 @@ def write_index(folder: str | os.PathLike[str], outcomes: Sequence["Outcome"]) -
     if path.exists() and INDEX_MARK not in path.read_text(encoding="utf-8", errors="replace")[:MAX_HEAD]:
         return None
     done = [outcome for outcome in outcomes if outcome.summary]
-    n_converged = sum(outcome.summary["converged"] is True for outcome in done if outcome.summary)
+    finished = [found for outcome in done if (found := outcome.summary) and not found["interrupted"]]
+    facts = (
+        f"{counted(len(finished), 'image')}; the chains converged on {sum(f['converged'] is True for f in finished)}."
+    )
+    if n_interrupted := len(done) - len(finished):
+        facts += f" {n_interrupted} more interrupted: to continue, run the same command with --resume."
     made_by = ""
     if done and (first := done[0].summary):  # a call has one version and one random seed
         made_by = f" &middot; spinseg {first['versions']['spinseg']}, random seed {first['seed']}"
@@ -284,7 +289,7 @@ def write_index(folder: str | os.PathLike[str], outcomes: Sequence["Outcome"]) -
     page = _template(INDEX).substitute(
         theme=THEME,
         made_by=made_by,
-        facts=f"{counted(len(done), 'image')}; the chains converged on {n_converged}.",
+        facts=facts,
         cards="".join(_card(path, outcome) for outcome in done),
         failed="".join(["<h2>Not segmented</h2>\n", *failed] if failed else []),
     )
@@ -301,6 +306,8 @@ def _card(page: Path, outcome: "Outcome") -> str:
         counts.insert(0, counted(found["n_clusters"], "cluster"))
     good, words = headline(found)
     warning, _, _ = (found.get("warning") or "").partition(". ")  # the report says what to try
+    if found["interrupted"]:
+        good, words, warning = False, f"Interrupted after {counted(found['sweeps_done'], 'sweep')}.", ""
     return (
         f'<li><a href="{place}/report.html"><img src="{place}/overlay.png" alt="" loading="lazy"><b>{name}</b></a>'
         f"<div><p>{' in '.join(counts)}</p><p{'' if good else ' class=poor'}>{escape(words)}</p>"
