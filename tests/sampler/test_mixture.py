@@ -80,8 +80,11 @@ def test_a_mixture_has_no_log_posterior_and_no_mode():
 def test_effective_draws_of_a_mixture_are_those_that_its_mean_is_worth():
     """Independent draws within components: the mean of all is better than that of as many from the mixture."""
     mixture = mixture_of(betas=(-9.0, 9.0))
-    found = ss.diagnose(ss.sample(mixture, sweeps=400, chains=2, rng=0), mixture.graph).table["n_clusters"]
+    diagnostics = ss.diagnose(ss.sample(mixture, sweeps=400, chains=2, rng=0), mixture.graph)
+    found = diagnostics.table["n_clusters"]
     assert found.ess_bulk == 1600 and found.r_hat < 1.05 and found.r_hat_of_components < 1.1
+    head, *rows, _ = repr(diagnostics).splitlines()
+    assert "(component)" in head and f"{found.r_hat_of_components:13.2f}" in rows[1] and len(set(map(len, rows))) == 1
 
 
 def test_opposite_and_dispersed_starts():

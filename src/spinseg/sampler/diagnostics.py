@@ -113,11 +113,14 @@ class Diagnostics:
         return min((row.ess_bulk for row in self.table.values() if row.ess_bulk is not None), default=None)
 
     def __repr__(self) -> str:
-        lines = [f"{'':<16}{'mean':>12}{'sd':>9}{'R-hat':>8}{'bulk ESS':>10}{'tail ESS':>10}{'ESS/s':>10}"]
+        of_mixture = any(row.r_hat_of_components is not None for row in self.table.values())
+        worst = f"{'(component)':>13}" if of_mixture else ""  # the largest R-hat of a single one
+        lines = [f"{'':<16}{'mean':>12}{'sd':>9}{'R-hat':>8}{worst}{'bulk ESS':>10}{'tail ESS':>10}{'ESS/s':>10}"]
         for name, row in self.table.items():
             decimals = QUANTITIES[name][1]
             mean = float(np.mean(row.chain_means)) if row.chain_means else None
             cells = [(mean, 12, decimals), (row.sd, 9, decimals), (row.r_hat, 8, 2)]
+            cells += [(row.r_hat_of_components, 13, 2)] if of_mixture else []
             cells += [(row.ess_bulk, 10, 0), (row.ess_tail, 10, 0), (row.ess_per_second, 10, 1)]
             lines.append(f"{name:<16}" + "".join(f"{'-' if x is None else f'{x:.{d}f}':>{w}}" for x, w, d in cells))
         return "\n".join([*lines, self.verdict])
