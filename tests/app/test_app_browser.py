@@ -424,7 +424,7 @@ def test_the_page_says_how_a_file_was_read_and_what_to_try(opened, tmp_path):
     page.set_input_files("#file", tmp_path / "stack.npy")
     page.wait_for_selector("#work", state="visible")
     show_advanced(page)
-    assert page.inner_text("#read-as").startswith("Read as 5 channels of 60 x 80 pixels")
+    assert page.inner_text("#read-as").startswith("Read as 5 channels of 80 x 60 pixels")
     np.save(tmp_path / "gray.npy", square)
     page = opened("#preset=photo")
     page.set_input_files("#file", tmp_path / "gray.npy")

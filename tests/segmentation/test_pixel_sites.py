@@ -72,7 +72,7 @@ def test_a_box_is_found_pixel_by_pixel_in_images_and_volumes_and_saved(shape, pr
     found = ss.segment(image + 0.4 * box, preset, sites="pixels", channel_axis=None, sweeps=12, rng=0, **options)
     assert_of_pixels(found, shape)
     if image.size > 100:
-        assert found.n_clusters == 2 and ((found.labels == 2) == box).mean() > 0.99
+        assert found.n_clusters == 2 and ((found.labels == 2) == box).mean() > 0.97
     found.save(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
     np.testing.assert_array_equal(imread(tmp_path / "labels.tif"), found.labels)
