@@ -276,7 +276,7 @@ def how_for(faults, fault):
 
 
 def is_caught(iterate, faults, fault):
-    """Whether one iteration with a fault is told from a right one: by few draws, if that is enough, or else by more."""
+    """Whether one iteration with a fault differs from a right one: by few draws, if that is enough, or else by more."""
     model, how = model_for(faults, fault), how_for(faults, fault)
     for n_draws in (how["n_draws"] // 8, how["n_draws"] // 3, how["n_draws"]):
         try:

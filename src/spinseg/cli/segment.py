@@ -63,9 +63,7 @@ def segment(
         typer.Option(help="Sweeps per chain; by default, photo runs until the chains converge, at most 400."),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="About how long to sample, instead of --sweeps.")] = None,
-    chains: Annotated[
-        int | None, typer.Option(help="Number of chains, at each level of detail; 2 by default, 1 for paper.")
-    ] = None,
+    chains: Annotated[int | None, typer.Option(help="Chains at each level of detail; 2 by default, 1 for paper.")] = None,
     seed: Seed = 0,
     mask: Annotated[str | None, typer.Option(help="Segment only where this image is not black.")] = None,
     seeds: Annotated[
@@ -239,9 +237,7 @@ def print_outcomes(outcomes: list[Outcome]) -> None:
             more = with_flags(found["warning"] or "") or ("" if is_well else "The report says what to do.")
             sentences = " ".join(part for part in (words, more, with_flags(kind_note(found))) if part)
             lines.append((f"{name}: " if len(done) > 1 else "") + sentences)
-    if failed := [
-        printable(outcome.source) for outcome in outcomes if outcome.error is not None and not outcome.is_kept
-    ]:
+    if failed := [printable(outcome.source) for outcome in outcomes if outcome.error and not outcome.is_kept]:
         lines.append(f"Not segmented: {_some_of(failed)}")
     if kept := [printable(outcome.source) for outcome in outcomes if outcome.is_kept]:
         lines.append(f"Left as it was segmented before: {_some_of(kept)}")
