@@ -63,7 +63,7 @@ def segment(
         typer.Option(help="Sweeps per chain; by default, photo runs until the chains converge, at most 400."),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="About how long to sample, instead of --sweeps.")] = None,
-    chains: Annotated[int | None, typer.Option(help="Chains at each level of detail; 2 by default, 1 for paper.")] = None,
+    chains: Annotated[int | None, typer.Option(help="Chains for each level of detail: 2, or 1 for paper.")] = None,
     seed: Seed = 0,
     mask: Annotated[str | None, typer.Option(help="Segment only where this image is not black.")] = None,
     seeds: Annotated[

@@ -31,7 +31,7 @@ THUMBNAIL_SIDE = 320  # pixels, of a single draw
 MAX_PIXELATED_SIDE = 300  # pixels: in smaller images each is shown as a square
 MAX_ASPECT_RATIO = 25  # a longer image is shown distorted: a single row of pixels would not be seen
 MAX_NUMBERS = 20  # numbers of regions on an image: more would hide it
-# Of kinds of regions, the largest first. These are told apart by the color-blind, too (Okabe and Ito).
+# Of kinds of regions, the largest first. The color-blind see the difference, too (Okabe and Ito).
 KIND_COLORS = {"gray": (130, 130, 130), "orange": (230, 159, 0), "blue": (86, 180, 233), "green": (0, 158, 115)}
 NUMBER_GAP = 0.03  # of the longer side, between two numbers at least, or they would hide each other
 MIN_DEPTH_SHARE = 0.8  # of a region's largest distance from its outline, for the place of its number
