@@ -215,8 +215,8 @@ class Segmentation:
         A row has the numbers of the `region` and of its `neighbor`, as in `regions`, the `length` of their boundary in
         pixels of the image as it was analyzed, and its `probability`: how often, over the draws, the sites on either
         side lay in different clusters, on average along the boundary. The `standard_error` of the probability comes
-        from the spread between chains; None for one chain. Treat probabilities closer than two standard errors as
-        equal.
+        from the spread between chains, pooled with that of all boundaries in doubt; None for one chain. Treat
+        probabilities closer than two standard errors as equal.
         """
         of_chains = separation_of_chains(self.chains, self.graph.edges)
         return boundary_table(self.graph, of_chains, self._region_of_site, self.start_label)
