@@ -14,6 +14,7 @@ from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.pictures import PICTURES
+from spinseg.sampler import rank_statistics
 from spinseg.sampler.sampler import sample
 from studies.paper import plots
 from studies.paper.figure1 import exact_mean
@@ -107,15 +108,13 @@ def simulate(graph: SiteGraph, alpha: float, beta: float, size: SimulationSize, 
     The moves include splits and merges: without couplings the paper's sampler takes 7 (alpha = 5) to 60 (alpha = 1)
     times as many sweeps for the same error. The standard error accounts for the autocorrelation of chains.
     """
-    from arviz_stats.base import array_stats  # slow to import
-
     model = Model(graph, Flat(), DirichletProcess(alpha), beta)
     _, chains, burn_in, sweeps = size
     starts = [("one", "singletons")[c % 2] for c in range(chains)]
     drawn = sample(model, sweeps, chains, init=starts, burn_in=burn_in, thin=sweeps - burn_in, rng=rng)
     trace = drawn.trace("n_clusters")[:, burn_in:].astype(np.float64)
-    error = float(trace.std(ddof=1) / np.sqrt(array_stats.ess(trace, method="mean")))
-    return Point(alpha, beta, float(trace.mean()), error, float(array_stats.rhat(trace)))
+    error = float(trace.std(ddof=1) / np.sqrt(rank_statistics.ess_mean(trace)))
+    return Point(alpha, beta, float(trace.mean()), error, rank_statistics.r_hat(trace))
 
 
 def draw(path: Path, points: list[Point], graph: SiteGraph) -> Path:

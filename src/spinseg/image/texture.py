@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.ndimage import affine_transform, gaussian_filter
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from spinseg.image.layout import Floats, Mask
 from spinseg.image.picture import Picture
@@ -110,4 +110,4 @@ def narrow_covariance(values: Floats, ridge: Floats) -> Floats:
         found = n * (values / lengths[:, None]).T @ values / len(values)
         found = found / np.trace(found) + ridge
     lengths = np.einsum("ij,ij->i", values @ np.linalg.inv(found), values)
-    return found * float(np.median(lengths)) / chi2.median(n) + ridge
+    return found * float(np.median(lengths)) / (2 * gammaincinv(n / 2, 0.5)) + ridge  # the median of chi-squared

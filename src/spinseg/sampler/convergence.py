@@ -12,6 +12,7 @@ from spinseg._validation import invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
 from spinseg.partition.pairs import separation_probability
+from spinseg.sampler import rank_statistics
 from spinseg.sampler.chains import Chains, in_units
 
 AGREEMENT_LIMIT = 0.9  # adjusted Rand index; docs/evidence/convergence.md compares it with that of repeated runs
@@ -166,13 +167,11 @@ def varies(trace: NDArray[Any]) -> bool:
 
 def rank_r_hat(trace: NDArray[Any]) -> float:
     """Rank-normalized, split R-hat of several chains; 1 where nothing varies, infinite where only chains differ."""
-    from arviz_stats.base import array_stats  # takes long to load
-
     if trace.shape[0] == 1 or not varies(trace):
         return 1.0
     with np.errstate(divide="ignore", invalid="ignore"):  # halves without variance
-        r_hat = float(array_stats.rhat(trace))
-    return np.inf if r_hat > 1e6 else r_hat  # a variance within halves that is rounding only
+        found = rank_statistics.r_hat(trace)
+    return np.inf if found > 1e6 else found  # a variance within halves that is rounding only
 
 
 def stratified_ess(trace: NDArray[Any], n_components: int) -> float:
@@ -180,12 +179,10 @@ def stratified_ess(trace: NDArray[Any], n_components: int) -> float:
 
     The mean of the trace is that of its cycles over the components, which have an effective sample size.
     """
-    from arviz_stats.base import array_stats
-
     cycles = trace.reshape(trace.shape[0], -1, n_components).mean(axis=2)
-    if np.ptp(cycles) == 0:
+    if cycles.shape[1] < MIN_DRAWS or np.ptp(cycles) == 0:
         return float(trace.size)
-    return min(trace.size, float(trace.var() / cycles.var() * array_stats.ess(cycles, method="mean")))
+    return min(trace.size, float(trace.var() / cycles.var() * rank_statistics.ess_mean(cycles)))
 
 
 def traces(chains: Chains, graph: SiteGraph) -> dict[str, NDArray[Any]]:
@@ -205,13 +202,10 @@ def quantity_of(name: str, trace: NDArray[Any], seconds: float, n_components: in
     trace, unit = in_units(trace)
     sd, bulk, tail = 0.0, float(trace.size), float(trace.size)
     if varies(trace):
-        from arviz_stats.base import array_stats  # takes long to load
-
         sd = float(unit * trace.std())
         with np.errstate(divide="ignore", invalid="ignore"):  # halves without variance
             if n_components == 1:
-                bulk = float(array_stats.ess(trace, method="bulk"))
-                tail = float(array_stats.ess(trace, method="tail", prob=0.05))
+                bulk, tail = rank_statistics.ess_bulk(trace), rank_statistics.ess_tail(trace)
             else:
                 bulk = stratified_ess(trace, n_components)
                 tail = min(stratified_ess(trace <= np.quantile(trace, q), n_components) for q in (0.05, 0.95))
