@@ -15,7 +15,7 @@ from effort import exhaustive
 
 SOURCE = Path(__file__).parents[1] / "src" / "spinseg"
 TRIES = 6  # to be quick once: on a busy machine even the time of the processor varies
-PRIVATE = {"_version", "_advice", "_errors", "_validation", "_compiled", "_bundle"}
+PRIVATE = {"_version", "_advice", "_errors", "_validation", "_compiled", "_bundle", "_numba"}
 TOOLS = PRIVATE | {"_run"}
 # What each room may import beside itself.
 ROOMS = {

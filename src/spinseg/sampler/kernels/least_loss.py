@@ -10,15 +10,14 @@ where the rest stays connected. Where there are seeds, sites with a seed stay in
 different seeds do not merge. Nothing is tried again that did not gain, while the slots that it concerns stay the same.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
+from spinseg._bundle import Bundle
 from spinseg._compiled import internal, jit
 from spinseg.sampler.kernels.constraints import leaves_connected
 
 
-class Search(NamedTuple):
+class Search(Bundle):
     """The draws and the current partition: n sites, R different clusters in all draws together."""
 
     first: np.ndarray  # (n + 1,) int64; the clusters of site i are row[first[i]..first[i+1]]
