@@ -43,7 +43,7 @@ def replaced(source: str, right: str, wrong: str) -> str:
 def names_of(source: str, names: dict | None = None) -> dict:
     """The names that a source defines when it is run uncompiled, among others that it finds."""
     module = types.ModuleType("interpreted_kernels")
-    module.__dict__.update(dict.fromkeys(("internal", "jit"), lambda function: function), Bundle=Bundle)
+    module.__dict__.update(dict.fromkeys(("internal", "jit"), lambda function, **_: function), Bundle=Bundle)
     module.__dict__.update(names or {})
     exec(compile(source, "interpreted_kernels.py", "exec"), module.__dict__)
     return module.__dict__

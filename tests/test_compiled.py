@@ -258,6 +258,11 @@ def test_the_larger_and_smaller_number_are_those_of_numba(pair):
         np.testing.assert_array_equal(short(*swapped), numba.njit(extremes)(*swapped))
 
 
+def test_numbas_own_compiler_is_used_for_a_debugger(monkeypatch):
+    monkeypatch.setattr(numba.config, "DEBUGINFO_DEFAULT", 1)
+    assert _numba.compiler_of(has_entry=True) is _numba.compiler_of(has_entry=False) is numba.core.compiler.Compiler
+
+
 def test_another_version_of_numba_compiles_with_its_own_compiler(monkeypatch):
     monkeypatch.setattr(_compiled, "cache_folder", lambda: None)
     for version, has_own in (("0.61.2", True), ("0.62.0", False), ("0.68.1", False), ("0.69.0rc1", True)):

@@ -36,13 +36,14 @@ def jit(function: Any) -> Any:
     return dispatcher
 
 
-def internal(function: Any) -> Any:
+def internal(function: Any, **options: Any) -> Any:
     """As `jit`, for what only compiled code calls: an entry for the interpreter would have to be compiled, too.
 
     Numba would compile it for each size of a whole number, and for each literal; here all signed ones have 64 bits.
-    Nor is it compiled for each answer to questions that it does not ask.
+    Nor is it compiled for each answer to questions that it does not ask. `options` are more of Numba's.
     """
-    dispatcher = njit(**OPTIONS, no_cpython_wrapper=True, pipeline_class=compiler_of(has_entry=False))(function)
+    options |= {"no_cpython_wrapper": True, "pipeline_class": compiler_of(has_entry=False)}
+    dispatcher = njit(**OPTIONS, **options)(function)
     if hasattr(dispatcher, "get_call_template"):  # with JIT off it is the plain function
         template_for = dispatcher.get_call_template
         dispatcher.get_call_template = lambda args, kws: template_for(

@@ -50,7 +50,8 @@ WORD = IntType(64)
 def compiler_of(has_entry: bool) -> type[Compiler]:
     """The compiler of functions that have an entry for the interpreter, or of others."""
     version = tuple(map(int, numba.__version__.split(".")[:2]))
-    if not TRIED[0] <= version <= TRIED[1]:
+    config: Any = numba.config
+    if not TRIED[0] <= version <= TRIED[1] or config.DEBUGINFO_DEFAULT:  # a debugger wants variables in memory
         return Compiler
     return _EntryCompiler if has_entry else _PartCompiler
 

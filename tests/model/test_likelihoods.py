@@ -11,7 +11,8 @@ from scipy.stats import beta, multivariate_t, nbinom, t
 
 import model_cases
 import spinseg as ss
-from spinseg.sampler.kernels.likelihood import FAMILIES, log_gamma
+from spinseg._compiled import entry
+from spinseg.sampler.kernels.likelihood import FAMILIES, log, log_gamma
 from spinseg.sampler.pack import new_state, pack
 
 N = 6
@@ -85,11 +86,14 @@ def test_histogram_against_an_integral():
     assert likelihood.log_marginal([0, 1]) == pytest.approx(math.log(value), abs=1e-8)
 
 
-@pytest.mark.parametrize("name", [*model_cases.likelihoods(N), 1e-90, 1e90])
+@pytest.mark.parametrize("name", [*model_cases.likelihoods(N), 1e-60, 1e-90, 1e90])
 def test_the_compiled_sampler_has_the_same_log_marginals(name):
     """Differences over partitions of the running log marginal equal those of the definition."""
     if isinstance(name, float):  # rates whose product no number holds
         likelihood = ss.DiagonalGaussian(np.zeros((N, 8)), mean=0.0, rate=[name] * 4 + [1e90] * 4)
+        if name == 1e-60:  # nor one of the other factors
+            own = ss.DiagonalGaussian(np.ones((N, 9)), mean=0.0, kappa=name, shape=name, rate=1.0, weights=[name] * N)
+            likelihood = ss.Product(likelihood, own)
     else:
         likelihood = model_cases.likelihoods(N)[name]
     model = ss.Model(ss.SiteGraph(N, []), likelihood, ss.TabulatedPrior(lambda k: 0.0, lambda m: 0.0))
@@ -174,8 +178,16 @@ def test_bad_data_is_refused_with_the_rule(message, make):
         make()
 
 
+@pytest.mark.parametrize("compute", [getattr(log, "py_func", log), entry(log)], ids=["interpreted", "compiled"])
+def test_log_is_that_of_the_c_library_to_a_unit_in_the_last_place(compute):
+    near_1 = 1 + np.append(-1, 1)[:, None] * np.geomspace(1e-15, 0.5, 300)
+    x = np.concatenate([np.geomspace(2.3e-308, 1.7e308, 2000), near_1.ravel(), [1.0, 0.5, 2.0, np.sqrt(0.5)]])
+    known = np.log(x)
+    assert (np.abs([compute(value) for value in x] - known) <= np.spacing(np.abs(known))).all()
+
+
 def test_log_gamma_is_that_of_scipy():
-    compute = getattr(log_gamma, "py_func", log_gamma)
+    compute = entry(log_gamma)
     x = np.concatenate([np.geomspace(1e-12, 1e12, 400), [0.5, 1.0, 2.0, 9.99, 10.0, 10.01]])
     found, known = np.array([compute(value) for value in x]), gammaln(x)
     assert (np.abs(found - known) <= 1e-12 + 1e-14 * np.abs(known)).all()

@@ -59,6 +59,19 @@ def test_equal_sizes_have_equal_entropies():
     assert np.ptp(made(noise(1, 3), labels=labels).quantities()["entropy"]) == 0.0
 
 
+@pytest.mark.parametrize("n_labels", [1, 90, 2**20])
+def test_draws_that_are_looked_at_together_have_the_same_quantities(n_labels, monkeypatch):
+    rng, graph = np.random.default_rng(5), ss.SiteGraph(30, [[i, i + 1] for i in range(29)])
+    sizes = rng.permuted(np.repeat(np.arange(7), [2, 3, 3, 4, 5, 6, 7]))  # sums whose rounding depends on the order
+    draws = [[rng.permutation(7)[sizes] for _ in range(9)] for _ in range(2)]
+    draws[1][4] = np.arange(30)
+    monkeypatch.setattr("spinseg.sampler.chains.BLOCK_LABELS", n_labels)
+    found = made(noise(2, 9), labels=np.array(draws, np.int32)).quantities(graph)
+    of_others = np.delete(found["entropy"].ravel(), 9 + 4)
+    assert found["entropy"][1, 4] == pytest.approx(np.log2(30)) and np.ptp(of_others) == 0.0
+    assert found["edge_agreement"][1, 4] == 0.0 and np.ptp(np.delete(found["edge_agreement"].ravel(), 13)) == 0.0
+
+
 def test_the_table_equals_arviz():
     found = diagnose(SAMPLED, GRAPH)
     for name, raw in traces(SAMPLED, GRAPH).items():

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from spinseg.sampler.plots import plot_traces
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+BLOCK_LABELS = 2**20  # of several draws that are looked at together
 ROUNDING = 1e-10  # a running log posterior drifts by less than this share of itself
 
 
@@ -147,19 +149,21 @@ class Chains:
         found = {name: self._of_draws(name) for name in self._traces}
         if self.kinds is not None:
             found["n_kinds"] = self.kinds.max(axis=-1, initial=-1) + 1
-        found["entropy"] = np.empty(self.labels.shape[:2])
-        for place in np.ndindex(self.labels.shape[:2]):
-            sizes = np.sort(np.bincount(self.labels[place]))  # so equal sizes give equal entropies
-            share = sizes[sizes > 0] / sizes.sum()
-            found["entropy"][place] = -share @ np.log2(share)
+        if graph is not None and self.labels.shape[-1] != graph.n_sites:
+            invalid("graph", f"have the {self.labels.shape[-1]} sites of the chains", graph.n_sites)
+        edges = np.empty((0, 2)) if graph is None else graph.edges
+        first, second = np.ascontiguousarray(edges.T, np.intp)
+        found["entropy"], agreement = np.empty(self.labels.shape[:2]), np.ones(self.labels.shape[:2])
+        step = max(1, BLOCK_LABELS // max(self.labels.shape[-1], len(edges)))
+        for chain, start in product(range(self.n_chains), range(0, self.labels.shape[1], step)):
+            labels, block = self.labels[chain, start : start + step], slice(start, start + step)
+            found["entropy"][chain, block] = _entropies(labels)
+            if len(edges):
+                agreement[chain, block] = (labels.take(first, axis=1) == labels.take(second, axis=1)).sum(axis=1) / len(
+                    edges
+                )
         if graph is not None:
-            if self.labels.shape[-1] != graph.n_sites:
-                invalid("graph", f"have the {self.labels.shape[-1]} sites of the chains", graph.n_sites)
-            agreement = found["edge_agreement"] = np.ones(self.labels.shape[:2])
-            first, second = np.ascontiguousarray(graph.edges.T, np.intp)
-            for place in np.ndindex(agreement.shape if graph.n_edges else (0,)):  # a table of all may not fit
-                labels = self.labels[place]
-                agreement[place] = np.count_nonzero(labels.take(first) == labels.take(second)) / graph.n_edges
+            found["edge_agreement"] = agreement
         return found
 
     @property
@@ -294,6 +298,16 @@ def collect(checkpoint: Checkpoint, records: Mapping[str, NDArray] | None = None
         _traces={name: stacked(stored, sweeps) for name, stored in names.items()},
         _checkpoint=checkpoint,
     )
+
+
+def _entropies(labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """The entropy of the cluster sizes of each partition, a row of `labels`, in bits; the same for the same sizes."""
+    n_partitions, n_sites = labels.shape
+    k = int(labels.max()) + 1
+    sizes = np.bincount((labels + k * np.arange(n_partitions)[:, None]).ravel(), minlength=k * n_partitions)
+    share = np.sort(sizes.reshape(n_partitions, k), axis=1)[:, ::-1] / n_sites
+    # One after the other, the largest first, so that it does not matter how many empty clusters follow.
+    return -np.cumsum(share * np.log2(np.where(share > 0, share, 1.0)), axis=1)[:, -1]
 
 
 def _best(states: Sequence[Mapping[str, NDArray[Any]]]) -> Mapping[str, NDArray[Any]]:

@@ -84,7 +84,10 @@ def spectral_distance(affinity: sparse.csr_array, edges: Ints) -> Floats:
     else:
         from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # slow to import
 
-        start, mean = np.random.default_rng(0).normal(size=n_sites), constant.T
+        start = np.random.default_rng(0).normal(size=n_sites)
+        if n_components <= N_EIGENVECTORS:  # a product with few dense columns takes less than SciPy's own overhead
+            constant = constant.toarray()
+        mean = constant.T
         deflated = LinearOperator(normal.shape, lambda v: normal @ v - 3 * (constant @ (mean @ v)), dtype=float)
         try:
             values, vectors = eigsh(deflated, k=count, which="LA", v0=start, tol=1e-8, maxiter=MAX_RESTARTS)

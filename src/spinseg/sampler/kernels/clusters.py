@@ -32,8 +32,9 @@ def pool(target, state, group):
             pool_count[t] = pooled[pool_bin[t]]
             pooled[pool_bin[t]] = 0
     for s in range(pool_total.size):
-        pool_total[s] = 0.0
-        for q in range(group.size):
+        pool_total[s] = statistic[group[0], s]
+    for q in range(1, group.size):
+        for s in range(pool_total.size):
             pool_total[s] += statistic[group[q], s]
     return n_bins
 
