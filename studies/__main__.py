@@ -14,7 +14,7 @@ from spinseg.cli.commands import Json
 from spinseg.cli.program import run
 from studies.commands import evaluate, reproduce
 
-SPEED = ("engine", "compilation", "segment", "folder", "measured", "scaling", "large", "seams", "app", "kills")
+SPEED = ("engine", "compilation", "segment", "draws", "folder", "measured", "scaling", "large", "seams", "app", "kills")
 QUESTIONS = {
     "evidence": "How good the evidence of boundaries is alone.",
     "boundaries": "Fit the weights of the cues of boundaries, and compare cues.",

@@ -29,7 +29,8 @@ from spinseg._bundle import BundleType
 
 TRIED = (0, 62), (0, 68)  # the first and the last version
 # What Numba looks for in every function, and what no function here has: blocks of `with`, closures, arithmetic with
-# whole arrays, exceptions, and tuples or literals to unroll loops over; and where a variable is used last.
+# whole arrays, exceptions, tuples or literals to unroll loops over, and a name for values of several kinds; and where a
+# variable is used last.
 UNUSED_PASSES = {
     "WithLifting",
     "InlineClosureLikes",
@@ -43,6 +44,8 @@ UNUSED_PASSES = {
     "NopythonRewrites",
     "IRLegalization",
     "IRProcessing",
+    "ReconstructSSA",
+    "PreLowerStripPhis",
 }
 WORD = IntType(64)
 
