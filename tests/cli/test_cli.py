@@ -48,7 +48,7 @@ def test_a_folder_of_images_becomes_a_page(photo, tmp_path):
         (folder / name).write_bytes(photo.read_bytes())
     (folder / "notes.txt").write_text("not an image")
     (folder / "empty").mkdir()
-    run = spinseg("segment", folder, folder / "empty", "--out", out, *FAST, check=2)
+    run = spinseg("segment", folder, folder / "empty", "--out", out, "--jobs", 1, *FAST, check=2)
     assert run.stdout.strip().splitlines()[-1] == f"Open {out.resolve() / 'index.html'}"
     page = (out / "index.html").read_text()
     assert page.count("<li>") == 2 and "a &amp; b.jpg" in page and 'src="a%20%26%20b/overlay.png"' in page

@@ -9,7 +9,7 @@ import tifffile
 
 from command import spinseg
 
-FAST = ["--preset", "paper", "--sweeps", "4", "--chains", "1"]
+FAST = ["--preset", "paper", "--sweeps", "4", "--chains", "1", "--jobs", "1"]
 FIRST = np.zeros((5, 48, 60), np.uint16)
 FIRST[:, 10:40, 15:45] = 1000 * np.arange(1, 6)[:, None, None]
 DOUBT = "if axis 0 holds 5 channels, use --channel-axis 0"

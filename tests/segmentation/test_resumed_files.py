@@ -205,7 +205,7 @@ def test_a_result_file_that_is_damaged_is_made_again(spoil, tmp_path):
 def test_a_mask_of_many_pictures_is_hashed_once(tmp_path, monkeypatch):
     album, hashed = Collection(tmp_path), []
     arguments = [str(album.files["source"])] * 2, album.place / "out", album.keywords
-    assert not any(outcome.error for _, outcome in segment_files(*arguments))
+    assert not any(outcome.error for _, outcome in segment_files(*arguments, jobs=1))
     monkeypatch.setattr(
         "spinseg.segmentation.resume.content_hash", lambda path: hashed.append(path) or content_hash(path)
     )

@@ -328,7 +328,7 @@ def test_every_method_labels_every_pixel_and_repeats_itself(name):
 
 
 @pytest.mark.parametrize("name", ["rdd-crp", "evidence"])
-def test_transparent_pixels_have_no_label_and_are_no_cluster(name, tmp_path):
+def test_transparent_pixels_have_no_label_and_are_no_cluster(here, name, tmp_path):
     picture = np.full((40, 40, 4), 255, np.uint8)
     picture[:, 20:, :3] = 60
     picture[:12, :12, 3] = 0

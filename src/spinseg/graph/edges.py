@@ -13,6 +13,7 @@ from spinseg.partition.numbering import in_order
 # The number of sites, (E, 2) edges, and (E,) weights or None: what `SiteGraph` is made of.
 Parts = tuple[int, Any, Any]
 
+MAX_FEW_ITEMS = 10_000  # whose components are found in less time than SciPy takes to check its input
 MAX_NUMBERS, MAX_NUMBERS_PER_PIXEL = 2**24, 64  # of sites; a tile of a large image has few of them
 
 
@@ -154,8 +155,23 @@ def delaunay_edges(points: ArrayLike) -> Parts:
 
 def connected_components(n_items: int, pairs: NDArray[np.integer]) -> NDArray[np.int32]:
     """The component of each item, numbered by first appearance, where the items of each pair belong together."""
-    links = sparse.coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(n_items, n_items))
-    return sparse.csgraph.connected_components(links, directed=False)[1]
+    if n_items > MAX_FEW_ITEMS:
+        links = sparse.coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(n_items, n_items))
+        return sparse.csgraph.connected_components(links, directed=False)[1]
+    root, (first, second) = np.arange(n_items), pairs.T
+    while (apart := root.take(first) != root.take(second)).any():  # each round at least halves their number
+        first, second = first[apart], second[apart]
+        ends = root.take(first), root.take(second)
+        root[np.maximum(*ends)] = np.minimum(*ends)
+        root = at_last(root)
+    return (np.cumsum(root == np.arange(n_items), dtype=np.int32) - 1)[root]
+
+
+def at_last(into: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The region that each one is part of in the end, of the one that each has joined, itself if none."""
+    while (into[into] != into).any():  # each round halves the ways, which may be long
+        into = into[into]
+    return into
 
 
 def _different_pairs(first: NDArray[Any], second: NDArray[Any], n_sites: int) -> NDArray[np.int64]:

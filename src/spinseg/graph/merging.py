@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.graph.edges import connected_components
+from spinseg.graph.edges import at_last, connected_components
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.numbering import by_first_appearance
 
@@ -170,13 +170,6 @@ def absorb_small(
             if size[s] < smallest:
                 heapq.heappush(queue, (not seeded[s], size[s], s))
     return by_first_appearance(at_last(np.array(merging.into))[regions])
-
-
-def at_last(into: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The region that each one is part of in the end, of the one that each has joined, itself if none."""
-    while (into[into] != into).any():  # each round halves the ways, which may be long
-        into = into[into]
-    return into
 
 
 def merge_in_rounds(

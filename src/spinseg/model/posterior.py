@@ -200,9 +200,10 @@ class Model:
         """log p(kinds | regions), both as labels of the sites; -inf where a region has several kinds."""
         assert self.kind_tables is not None
         log_v, log_w, log_total = self.kind_tables
-        pairs = np.unique(np.stack([regions, kinds]), axis=1)
-        n_regions, sizes = int(regions.max()) + 1, np.bincount(pairs[1])
-        if pairs.shape[1] > n_regions:
+        n_regions, n_kinds = int(regions.max()) + 1, int(kinds.max()) + 1
+        pairs = np.unique(regions.astype(np.int64) * n_kinds + kinds)
+        sizes = np.bincount(pairs % n_kinds)
+        if pairs.size > n_regions:
             return -np.inf
         return float(log_v[sizes.size] + log_w[sizes].sum() - log_total[n_regions])
 

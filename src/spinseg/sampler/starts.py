@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg import _validation
 from spinseg._validation import invalid
-from spinseg.graph.merging import absorb_small, at_last, touching_regions
+from spinseg.graph.edges import at_last
+from spinseg.graph.merging import absorb_small, touching_regions
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds, partition_with_seeds
