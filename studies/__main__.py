@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from threadpoolctl import threadpool_limits
 
-from spinseg._run.executor import THREAD_VARIABLES
+from spinseg._run import THREAD_VARIABLES
 from spinseg.cli.commands import Json
 from spinseg.cli.program import run
 from studies.commands import evaluate, reproduce

@@ -6,7 +6,7 @@ import sys
 import time
 from tempfile import TemporaryDirectory
 
-from spinseg._run.executor import THREAD_VARIABLES
+from spinseg._run import THREAD_VARIABLES
 
 SCRIPT = """
 import time

@@ -19,10 +19,10 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from spinseg._errors import TaskFailure, needing
+from spinseg._run import THREAD_VARIABLES
 from spinseg._run.atomic import print_warning
 from spinseg._validation import check_int, invalid
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when the libraries are loaded
 UNGUARDED = "a script must start processes under `if __name__ == '__main__':`"
 STOP = b"stop"  # no pickle begins with these bytes
 POLL_SECONDS = 0.1  # between two checks for Ctrl-C

@@ -117,11 +117,6 @@ def spinseg(
         LOG.addHandler(logging.StreamHandler())
 
 
-def main() -> None:
-    """Run the command."""
-    run(app)
-
-
 def run(app: typer.Typer) -> None:
     """Run a command. Wrong input is one line and exit code 2; a bug is one that asks to report it, and 70."""
     warnings.showwarning = _print_warning  # type: ignore[assignment]

@@ -188,7 +188,9 @@ class SegmentationPanel(QWidget):
         if not self.button.isEnabled():
             return
         if progress.compiling:
-            self.status.setText("Compiling the sampler for this machine, this once: it takes half a minute or more ...")
+            self.status.setText(
+                "Compiling the sampler for this machine, this once: it takes a quarter of a minute or more ..."
+            )
             return
         self.bar.setRange(0, progress.total)
         self.bar.setValue(progress.done)

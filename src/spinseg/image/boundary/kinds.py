@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.resources import files
 from weakref import WeakKeyDictionary
@@ -102,7 +103,8 @@ def kind_features(rgb: NDArray[np.uint8], network: BoundaryNetwork | None = None
     height, width = (max(round(min(1.0, SIDE / max(rgb.shape)) * length), 1) for length in rgb.shape[:2])
     middle = (slice(max(length - SIDE, 0) // 2, (length + SIDE) // 2) for length in rgb.shape[:2])
     views = resized(values, (height, width)), values[:, *middle]
-    return np.mean([network.features(np.moveaxis(view, 0, -1)) for view in views], axis=0)
+    with ThreadPoolExecutor(2) as pool:
+        return np.mean(list(pool.map(lambda view: network.features(np.moveaxis(view, 0, -1)), views)), axis=0)
 
 
 @lru_cache

@@ -5,6 +5,7 @@ boundaries using local brightness, color, and texture cues, PAMI 2004, doi:10.11
 derivatives instead of half-discs: the gradient in any direction follows from two.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,9 @@ def boundary_maps(
     The network is that of the package unless another is given; `network_relief` is its weight in the relief, and
     `sizes` are those at which it sees the image.
     """
+    pool = ThreadPoolExecutor(1)  # the network and the filters take about as long, and both without the interpreter
+    seen = pool.submit((network or BoundaryNetwork.fitted()).mean_log_odds, picture.values, sizes)
+    pool.shutdown(wait=False)
     lab = np.ascontiguousarray(np.moveaxis(picture.colors, -1, 0))
     lab2 = halve(lab)
     color = {"g1": gaussian_gradient(lab, 1.0), "g2": gaussian_gradient(lab, 2.0)}
@@ -85,7 +89,7 @@ def boundary_maps(
     fine = (structure_tensor_norm(color["g1"]) + structure_tensor_norm(color["g2"])) / 20
     # Without the blur the watershed would follow the sides of blocks of four equal pixels.
     relief = fine + filter_separable(double(coarse, shape)[None], gaussian(0.7), gaussian(0.7))[0]
-    log_odds = (network or BoundaryNetwork.fitted()).mean_log_odds(picture.values, sizes)
+    log_odds = seen.result()
     relief += network_relief / (1 + np.exp(-log_odds[0]))
     return BoundaryMaps(color, histogram, relief, log_odds, double(textons, shape), double(np.abs(responses), shape))
 
