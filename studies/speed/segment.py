@@ -31,7 +31,7 @@ from studies.evaluation.baselines import library
 REPEATS = 5
 # What is timed, by the part of `segment` that it is: methods of a preset, and what every preset uses.
 PARTS_OF_PRESET = {
-    "maps": "maps",
+    "maps": "maps and network",  # which work side by side
     "make_sites": "sites",
     "graph": "sites",
     "log_odds": "cues",
@@ -40,7 +40,6 @@ PARTS_OF_PRESET = {
     "refined_sites": "outlines",
 }
 PARTS = (
-    (BoundaryNetwork, "mean_log_odds", "network"),
     (Sampler, "__init__", "tables"),
     (sampler, "starts_of_chains", "starts"),
     (sampler, "advance_all", "sampling"),

@@ -290,7 +290,7 @@ def test_the_demo_says_where_to_look(tmp_path):
 
 
 @exhaustive
-@pytest.mark.xdist_group("cold")  # compiling takes half a minute: once is enough
+@pytest.mark.xdist_group("cold")  # compiling takes long: once is enough
 def test_the_first_run_says_that_it_compiles_and_later_ones_do_not(cold_run):
     assert cold_run.return_code == 0
     assert cold_run.reported.startswith("Compiling the sampler") and cold_run.reported.count("\n") == 1

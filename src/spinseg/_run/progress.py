@@ -75,7 +75,7 @@ def compiling_notice() -> Report:
         nonlocal printed
         if progress.compiling and not printed:
             printed = True
-            line = "Compiling the sampler for this machine, this once: it takes a quarter of a minute, or longer on a slow or busy one."
+            line = "Compiling the sampler for this machine, this once: it takes 10 to 30 seconds, longer on a busy one."
             print(line, file=sys.stderr, flush=True)
 
     return report

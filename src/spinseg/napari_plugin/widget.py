@@ -189,7 +189,7 @@ class SegmentationPanel(QWidget):
             return
         if progress.compiling:
             self.status.setText(
-                "Compiling the sampler for this machine, this once: it takes a quarter of a minute or more ..."
+                "Compiling the sampler for this machine, this once: it takes 10 to 30 seconds ..."
             )
             return
         self.bar.setRange(0, progress.total)

@@ -72,7 +72,7 @@ export function hideError() {
 
 const STATES = {
   building: () => "Preparing the image.",
-  compiling: () => "Compiling the sampler. This takes a quarter of a minute or more, once on each computer.",
+  compiling: () => "Compiling the sampler. This takes 10 to 30 seconds, once on each computer.",
   done: ({ most_sweeps }) => `The maximum of ${count(most_sweeps)} sweeps is reached. Export the result, or restart.`,
 };
 // For screen readers alone: the image shows these states.
