@@ -4,7 +4,8 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from scipy.ndimage import binary_dilation
+from scipy.ndimage import binary_dilation, gaussian_filter
+from skimage.morphology import thin
 
 from spinseg.graph.adjacency import region_adjacency
 from studies.evaluation.boundaries import (
@@ -14,6 +15,7 @@ from studies.evaluation.boundaries import (
     boundary_map,
     match_pixels,
     outlines,
+    thinned,
 )
 from studies.evaluation.calibration import N_BINS, Reliability, annotated_separation, energy_distance, site_votes
 from studies.evaluation.metrics import boundary_pixels, rand_index
@@ -111,6 +113,16 @@ def test_each_threshold_counts_what_reaches_it():
         assert f == pytest.approx(2 * correct / (2 + sum(kept)))
     alone = BoundaryCounts.of(probability >= 0.44, [lines(20, 70)])
     assert alone.found[0] == counts.found[10] and THRESHOLDS[10] == 0.44
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (7, 5), (40, 60)])
+def test_thinned_lines_are_those_of_skimage(shape):
+    rng = np.random.default_rng(8)
+    for share in (0.0, 0.3, 0.7, 0.9, 1.0):
+        noise = rng.random(shape) < share
+        blobs = gaussian_filter(rng.random(shape), 2) > 0.5
+        for lines in (noise, binary_dilation(noise, iterations=2), blobs):
+            np.testing.assert_array_equal(thinned(lines), thin(lines))
 
 
 def test_wide_boundaries_are_thinned_and_pixels_that_nobody_labeled_do_not_count():

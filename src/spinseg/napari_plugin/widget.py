@@ -188,9 +188,7 @@ class SegmentationPanel(QWidget):
         if not self.button.isEnabled():
             return
         if progress.compiling:
-            self.status.setText(
-                "Compiling the sampler for this machine, this once: it takes 10 to 30 seconds ..."
-            )
+            self.status.setText("Compiling the sampler for this machine, this once: it takes 10 to 30 seconds ...")
             return
         self.bar.setRange(0, progress.total)
         self.bar.setValue(progress.done)
