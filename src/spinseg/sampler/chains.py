@@ -159,9 +159,8 @@ class Chains:
             labels, block = self.labels[chain, start : start + step], slice(start, start + step)
             found["entropy"][chain, block] = _entropies(labels)
             if len(edges):
-                agreement[chain, block] = (labels.take(first, axis=1) == labels.take(second, axis=1)).sum(axis=1) / len(
-                    edges
-                )
+                within = labels.take(first, axis=1) == labels.take(second, axis=1)
+                agreement[chain, block] = within.mean(axis=1)
         if graph is not None:
             found["edge_agreement"] = agreement
         return found

@@ -14,11 +14,12 @@ FAMILIES = {
     "poisson_gamma": lambda d: (1 + d, 1 + 2 * d),
 }
 DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
-LOG_2_HIGH, LOG_2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is log(2)
+LOG_2_HIGH = round(math.log(2) * 2**32) / 2**32  # so that its product with an exponent is exact
+LOG_2_LOW = -4.2009150726810846e-11  # log(2) less that
 HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 SMALL, LARGE = 1e-100, 1e100  # between which factors are multiplied before their logarithm is taken
+BITS_OF_ROOT, FRACTION = 0x3FE6A09E667F3BCD, (1 << 52) - 1  # sqrt(1/2) as a float64; the bits of a fraction
 fused = partial(internal, fastmath={"contract"})  # a product and a sum in one step, where the processor has that
-BITS_OF_ROOT, FRACTION = 0x3FE6A09E667F3BCD, (1 << 52) - 1  # of sqrt(1/2) as a float64; the bits of its fraction
 
 
 @internal
@@ -35,18 +36,18 @@ def bin_value(tables, d, c):
 
 @fused
 def log(x):
-    """The logarithm of a positive normal number, to a unit in the last place, as FreeBSD's C library computes it.
+    """The logarithm of a positive normal number, to a unit in the last place.
 
-    Without a call: `math.log` takes three times as long.
+    x = 2^k (1 + f), and log(1 + f) = 2 artanh(s) = 2 s + s r with s = f / (2 + f), the leading part of which is exact:
+    f - f^2 / 2. It is not a call, of which `math.log` is one: that takes three times as long.
     """
     bits = np.float64(x).view(np.int64) - BITS_OF_ROOT
-    f = np.int64((bits & FRACTION) + BITS_OF_ROOT).view(np.float64) - 1.0  # x = 2^k (1 + f), 1 + f within a root of 2
+    f = np.int64((bits & FRACTION) + BITS_OF_ROOT).view(np.float64) - 1.0  # within a root of 2
     k, s, half = float(bits >> 52), f / (2.0 + f), 0.5 * f * f
     z = s * s
     w = z * z
-    even = w * (0.3999999999940941908 + w * (0.2222219843214978396 + w * 0.1531383769920937332))
-    odd = 0.2857142874366239149 + w * (0.1818357216161805012 + w * 0.1479819860511658591)
-    odd = z * (0.6666666666666735130 + w * odd)
+    even = w * (2 / 5 + w * (2 / 9 + w * (2 / 13 + w * (2 / 17))))
+    odd = z * (2 / 3 + w * (2 / 7 + w * (2 / 11 + w * (2 / 15 + w * (2 / 19)))))
     return k * LOG_2_HIGH - ((half - (s * (half + (even + odd)) + k * LOG_2_LOW)) - f)
 
 
