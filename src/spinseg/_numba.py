@@ -29,8 +29,8 @@ from spinseg._bundle import BundleType
 
 TRIED = (0, 62), (0, 68)  # the first and the last version
 # What Numba looks for in every function, and what no function here has: blocks of `with`, closures, arithmetic with
-# whole arrays, exceptions, tuples or literals to unroll loops over, and a name for values of several kinds; and where a
-# variable is used last.
+# whole arrays, exceptions, tuples or literals to unroll loops over, and names for values without a common type; and
+# where a variable is used last.
 UNUSED_PASSES = {
     "WithLifting",
     "InlineClosureLikes",

@@ -39,7 +39,7 @@ def log(x):
     """The logarithm of a positive normal number, to a unit in the last place.
 
     x = 2^k (1 + f), and log(1 + f) = 2 artanh(s) = 2 s + s r with s = f / (2 + f), the leading part of which is exact:
-    f - f^2 / 2. It is not a call, of which `math.log` is one: that takes three times as long.
+    f - f^2 / 2. `math.log` would be a call of the C library.
     """
     bits = np.float64(x).view(np.int64) - BITS_OF_ROOT
     f = np.int64((bits & FRACTION) + BITS_OF_ROOT).view(np.float64) - 1.0  # within a root of 2
