@@ -12,8 +12,8 @@ import pytest
 
 import spinseg
 from effort import exhaustive
+from sources import SOURCE, nodes
 
-SOURCE = Path(__file__).parents[1] / "src" / "spinseg"
 TRIES = 6  # to be quick once: on a busy machine even the time of the processor varies
 PRIVATE = {"_version", "_advice", "_errors", "_validation", "_compiled", "_bundle", "_numba"}
 TOOLS = PRIVATE | {"_run"}
@@ -65,13 +65,16 @@ def room_of(module: str) -> str:
     return max((room for room in ROOMS if f"{module}.".startswith(f"{room}.")), key=len)
 
 
+@functools.cache
 def imports(path: Path) -> set[str]:
     """Modules of the package that a file imports, in functions, too, but not for annotations alone; named in full."""
-    tree, found = ast.parse(path.read_text()), set()
-    for node in ast.walk(tree):
+    found, unused = set(), set()
+    for node in nodes(path):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            node.body = []
-    for node in ast.walk(tree):
+            unused |= {inner for statement in node.body for inner in ast.walk(statement)}
+    for node in nodes(path):
+        if node in unused:
+            continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.split(".")[0] == "spinseg"}
         elif isinstance(node, ast.ImportFrom):
@@ -114,7 +117,7 @@ def test_no_modules_import_each_other_in_a_circle():
 
 @pytest.mark.parametrize("module", MODULES)
 def test_what_has_a_type_of_the_package_is_not_annotated_as_anything(module):
-    functions = [f for f in ast.walk(ast.parse(MODULES[module].read_text())) if isinstance(f, ast.FunctionDef)]
+    functions = [f for f in nodes(MODULES[module]) if isinstance(f, ast.FunctionDef)]
     parameters = [arg for f in functions for arg in (*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs)]
     hidden = {arg.arg for arg in parameters if arg.annotation and ast.unparse(arg.annotation).startswith("Any")}
     assert {name for name in hidden & TYPED_NAMES if (module, name) not in MAY_BE_ANY} == set()

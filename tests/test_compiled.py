@@ -249,13 +249,16 @@ def extremes(a, b):
     return max(a, b), min(a, b)
 
 
+EXTREMES = numba.njit(extremes)
+SHORT_EXTREMES = numba.njit(pipeline_class=_numba.compiler_of(has_entry=True))(extremes)
+
+
 @pytest.mark.parametrize("pair", [(1, 2.5), (2.5, 1), (-3, 4), (np.uint64(3), np.uint64(9)), (np.int32(5), 2)])
 def test_the_larger_and_smaller_number_are_those_of_numba(pair):
-    short = numba.njit(pipeline_class=_numba.compiler_of(has_entry=True))(extremes)
-    assert short(*pair) == numba.njit(extremes)(*pair) == extremes(*pair)
+    assert SHORT_EXTREMES(*pair) == EXTREMES(*pair) == extremes(*pair)
     for swapped in ((math.nan, 1.0), (1.0, math.nan), (0.0, -0.0), (-0.0, 0.0)):
-        np.testing.assert_array_equal(np.signbit(short(*swapped)), np.signbit(numba.njit(extremes)(*swapped)))
-        np.testing.assert_array_equal(short(*swapped), numba.njit(extremes)(*swapped))
+        np.testing.assert_array_equal(np.signbit(SHORT_EXTREMES(*swapped)), np.signbit(EXTREMES(*swapped)))
+        np.testing.assert_array_equal(SHORT_EXTREMES(*swapped), EXTREMES(*swapped))
 
 
 def test_numbas_own_compiler_is_used_for_a_debugger(monkeypatch):

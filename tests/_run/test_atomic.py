@@ -9,14 +9,12 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sources import SOURCE, nodes
 from spinseg._run.atomic import atomic_write, sync, sync_tree
-
-SOURCE = Path(__file__).parents[2] / "src" / "spinseg"
 
 
 @pytest.fixture
@@ -153,7 +151,7 @@ def test_threads_that_write_the_same_name_never_mix(tmp_path):
 
 def writers(path):
     """Calls in a file of the package that open a file for writing, or rename one."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func).rpartition(".")[2]
             given = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]

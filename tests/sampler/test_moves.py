@@ -14,11 +14,12 @@ import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
 from kernel_source import replaced, text_of
+from sources import SOURCE, nodes
 from spinseg.sampler.exchangeable import with_log_g
 from spinseg.sampler.kernels.moves import MOVES, PROPOSALS
 from spinseg.sampler.plan import MAX_SIMILAR, _smallest, similar_sites
 
-TESTS, SOURCE = Path(__file__).parents[1], Path(ss.__file__).parent
+TESTS = Path(__file__).parents[1]
 TABLE = SOURCE / "sampler" / "kernels" / "moves.py"
 
 # A move of its own: the sites of two clusters are dealt to two new ones by coins, so that the proposal cancels.
@@ -123,12 +124,12 @@ def names_in(node: ast.AST) -> set[str]:
 
 @pytest.mark.parametrize("path", [p for p in SOURCE.rglob("*.py") if p != TABLE], ids=lambda p: p.stem)
 def test_moves_are_listed_nowhere_else(path):
-    listed = [names_in(node) for node in ast.walk(ast.parse(path.read_text()))]
+    listed = [names_in(node) for node in nodes(path)]
     assert max(map(len, listed)) < 2
 
 
 def test_the_table_holds_every_list():
-    listed = [names_in(node) for node in ast.walk(ast.parse(TABLE.read_text()))]
+    listed = [names_in(node) for node in nodes(TABLE)]
     assert sum(names >= MOVES.keys() for names in listed) == 1
     assert set(PROPOSALS) == {name for move in MOVES.values() for name in move.proposals}
 

@@ -75,15 +75,14 @@ def partition_with_seeds(
     of_seed = dict(zip(seeds[seeded].tolist(), united[seeded].tolist(), strict=True))
     united[held > 0] = [of_seed[seed] for seed in held[held > 0].tolist()]
     nearest = _nearest_seeds(graph, held, cost, united[graph.edges[:, 0]] == united[graph.edges[:, 1]])
-    named = np.unique(np.stack([united, nearest], axis=1), axis=0, return_inverse=True)[1].ravel()
-    return graph.pieces(named.astype(np.int32))
+    return graph.pieces(united * (nearest.max() + 1) + nearest)  # a label for each pair of the two
 
 
 def _in_pieces(graph: SiteGraph, seeds: NDArray[np.int64]) -> list[int]:
     """The seeds whose sites are not connected by themselves."""
-    pieces = graph.pieces(seeds)
-    parts = np.unique(np.stack([seeds, pieces], axis=1)[seeds > 0], axis=0)[:, 0]
-    found, counts = np.unique(parts, return_counts=True)
+    seeded = np.flatnonzero(seeds)
+    _, first = np.unique(graph.pieces(seeds)[seeded], return_index=True)  # a site of each piece
+    found, counts = np.unique(seeds[seeded][first], return_counts=True)
     return found[counts > 1].tolist()
 
 

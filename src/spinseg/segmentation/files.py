@@ -1,5 +1,6 @@
 """The files that a segmentation is saved in: images, tables, a report, and result.json, which describes them."""
 
+import functools
 import json
 import os
 import platform
@@ -167,14 +168,16 @@ def summary(found: "Segmentation") -> dict[str, Any]:
         "seed": found.seed,
         "settings": found.preset.as_json() | found.schedule._asdict() | {"start_label": found.start_label},
         "left_out": skipped_files(found),
-        "versions": {
-            "python": platform.python_version(),
-            "spinseg": VERSION,
-            **{name: version(name) for name in LIBRARIES},
-        },
+        "versions": {"python": platform.python_version(), "spinseg": VERSION, **library_versions()},
         "regions": found.region_rows,
         "boundaries": found.boundary_rows,
     }
+
+
+@functools.cache  # finding them takes as long as some of a small result's files
+def library_versions() -> dict[str, str]:
+    """The versions of what results depend on."""
+    return {name: version(name) for name in LIBRARIES}
 
 
 def report_of(found: "Segmentation") -> str:
