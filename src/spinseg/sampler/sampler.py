@@ -181,7 +181,7 @@ class Sampler:
         self.records = new_records(n_runners, sweeps, (sweeps - burn_in) // thin, model.graph.n_sites, has_kinds)
         streams = generator(rng).spawn(n_runners)
         if before is None:
-            starts = starts_of_chains(components, targets, init, chains)
+            starts = starts_of_chains(components, targets, init, chains, self._workers)
         else:  # any partition that is allowed: the states of the runners are restored
             starts = [state["best"] for state in before[1]]
         self.runners = _runners(components, targets, plan, replicas, gamma, starts, self.records, streams)

@@ -1,6 +1,7 @@
 """Starting partitions of chains."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -76,16 +77,21 @@ def _start(model: Model, target: Target, init: str | ArrayLike) -> NDArray[np.in
 
 
 def starts_of_chains(
-    components: Sequence[Model], targets: Sequence[Target], init: str | ArrayLike | Sequence[str], chains: int
+    components: Sequence[Model],
+    targets: Sequence[Target],
+    init: str | ArrayLike | Sequence[str],
+    chains: int,
+    workers: int,
 ) -> list[NDArray[np.int32]]:
-    """Starting labels of each chain of each component, one component after the other."""
+    """Starting labels of each chain of each component, one component after the other; found in threads, if many."""
     pairs = list(zip(components, targets, strict=True))
     inits = listed_starts(init)
     if isinstance(init, str) and init in ALTERNATING_STARTS:
         inits = [OPPOSITE_STARTS[c % 2] for c in range(chains)]
         if init == "dispersed" and len(components) > 1:
             first, last = (starting_labels(*pairs[d], OPPOSITE_STARTS[d]) for d in (0, -1))
-            around = [first, *(starting_labels(*pair, "greedy") for pair in pairs), last]
+            with ThreadPoolExecutor(workers) as pool:
+                around = [first, *pool.map(lambda pair: starting_labels(*pair, "greedy"), pairs), last]
             return [around[d + 2 * (c % 2)] for d in range(len(components)) for c in range(chains)]
     elif inits is None:
         return [start for pair in pairs for start in [starting_labels(*pair, init)] * chains]
