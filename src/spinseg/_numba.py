@@ -17,13 +17,14 @@ from numba.core import ir, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
+from numba.core.interpreter import Interpreter
 from numba.core.ir_utils import get_definition, guard
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering, NopythonTypeInference
 from numba.core.types.iterators import RangeIteratorType, RangeType
 from numba.core.types.misc import unliteral
 from numba.core.typing import signature as signature_of
-from numba.core.untyped_passes import FixupArgs
+from numba.core.untyped_passes import FixupArgs, TranslateByteCode
 
 from spinseg._bundle import BundleType
 
@@ -299,7 +300,23 @@ class _Lowering(NativeLowering):
         return _Lower
 
 
-REPLACED = {NopythonTypeInference: _Inference, NativeLowering: _Lowering}
+class _Interpreter(Interpreter):
+    """Of the bytecode, without looking for blocks of `with`, unpacked arguments and joined dictionaries in the end."""
+
+    def post_process(self, peepholes: Any, code: Any) -> Any:
+        return code
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Translation(TranslateByteCode):
+    _name = "short translation"
+
+    def run_pass(self, compilation: Any) -> bool:
+        compilation.func_ir = _Interpreter(compilation.func_id).interpret(compilation.bc)
+        return True
+
+
+REPLACED = {TranslateByteCode: _Translation, NopythonTypeInference: _Inference, NativeLowering: _Lowering}
 
 
 class _Passes(PassManager):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def starts_of_chains(
         if init == "dispersed" and len(components) > 1:
             first, last = (starting_labels(*pairs[d], OPPOSITE_STARTS[d]) for d in (0, -1))
             with ThreadPoolExecutor(workers) as pool:
-                around = [first, *pool.map(lambda pair: starting_labels(*pair, "greedy"), pairs), last]
+                around = [first, *pool.map(partial(starting_labels, init="greedy"), components, targets), last]
             return [around[d + 2 * (c % 2)] for d in range(len(components)) for c in range(chains)]
     elif inits is None:
         return [start for pair in pairs for start in [starting_labels(*pair, init)] * chains]
