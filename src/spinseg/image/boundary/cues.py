@@ -113,7 +113,7 @@ def symmetric_matrix(edges: Ints, weights: Floats, n_sites: int) -> sparse.csr_a
 
 def edge_distance(values: Floats, edges: Ints) -> Floats:
     """Return the Euclidean distance between the rows of `values` of the two sites of each edge."""
-    return np.linalg.norm(values[edges[:, 0]] - values[edges[:, 1]], axis=1)
+    return np.linalg.norm(values.take(edges[:, 0], axis=0) - values.take(edges[:, 1], axis=0), axis=1)
 
 
 def chi_square(counts: Floats | sparse.csr_array, edges: Ints) -> Floats:
@@ -123,9 +123,10 @@ def chi_square(counts: Floats | sparse.csr_array, edges: Ints) -> Floats:
     distance = np.empty(len(edges))
     for start in range(0, len(edges), EDGE_BLOCK):
         block = edges[start : start + EDGE_BLOCK]
-        p, q = (frequencies[block[:, end]] for end in (0, 1))
         if sparse.issparse(frequencies):
-            p, q = p.toarray(), q.toarray()
+            p, q = (frequencies[block[:, end]].toarray() for end in (0, 1))
+        else:
+            p, q = (frequencies.take(block[:, end], axis=0) for end in (0, 1))
         distance[start : start + EDGE_BLOCK] = 0.5 * (np.square(p - q) / np.maximum(p + q, 1e-300)).sum(axis=1)
     return distance
 
