@@ -65,7 +65,8 @@ def separation_probability(labels: NDArray[np.int32] | Partition, edges: NDArray
         of_site = np.ascontiguousarray(draws[d : d + BLOCK_DRAWS].T)
         for e in range(0, len(edges), BLOCK_EDGES):
             first, second = edges[e : e + BLOCK_EDGES].T
-            n_separated[e : e + BLOCK_EDGES] += (of_site.take(first, axis=0) != of_site.take(second, axis=0)).sum(axis=1)
+            differ = of_site.take(first, axis=0) != of_site.take(second, axis=0)
+            n_separated[e : e + BLOCK_EDGES] += differ.sum(axis=1)
     return n_separated / len(draws) if len(draws) else np.full(len(edges), np.nan)
 
 
