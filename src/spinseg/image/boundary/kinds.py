@@ -102,7 +102,9 @@ def kind_features(rgb: NDArray[np.uint8], network: BoundaryNetwork | None = None
     values = np.moveaxis(np.divide(rgb, 255, dtype=np.float32), -1, 0)
     height, width = (max(round(min(1.0, SIDE / max(rgb.shape)) * length), 1) for length in rgb.shape[:2])
     middle = (slice(max(length - SIDE, 0) // 2, (length + SIDE) // 2) for length in rgb.shape[:2])
-    views = resized(values, (height, width)), values[:, *middle]
+    views = [values[:, *middle]]
+    if max(rgb.shape) > SIDE:  # else both are the whole image
+        views.append(resized(values, (height, width)))
     with ThreadPoolExecutor(2) as pool:
         return np.mean(list(pool.map(lambda view: network.features(np.moveaxis(view, 0, -1)), views)), axis=0)
 
