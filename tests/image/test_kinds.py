@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import spinseg as ss
 from spinseg.image.boundary import kinds as module
@@ -46,6 +47,19 @@ def test_features_are_means_and_deviations_of_layers(monkeypatch):
     layers = [seen[name].astype(np.float64) for name in ("down41", "up3", "up2", "up1")]
     expected = np.concatenate([f for x in layers for f in (x.mean(axis=(1, 2)), x.std(axis=(1, 2)))])
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(40, 60, 3), (256, 256, 3), (200, 320, 3), (320, 330, 3)])
+def test_the_whole_image_and_its_middle_are_looked_at(shape):
+    rgb, network = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8), BoundaryNetwork.fitted("measured")
+    middle = tuple(slice(max(n - 256, 0) // 2, (n + 256) // 2) for n in shape[:2])
+    values = rgb / np.float32(255)
+    small = [round(min(1, 256 / max(shape)) * n) for n in shape[:2]]
+    whole = np.stack(
+        [Image.fromarray(x).resize(small[::-1], Image.Resampling.BILINEAR) for x in values.T.swapaxes(1, 2)]
+    )
+    expected = (network.features(np.moveaxis(whole, 0, -1)) + network.features(values[middle])) / 2
+    np.testing.assert_allclose(module.kind_features(rgb), expected, rtol=1e-3, atol=1e-4)
 
 
 def test_a_kind_is_judged_once_and_forgotten_with_its_image(monkeypatch):

@@ -172,6 +172,12 @@ def test_a_partition_with_seeds_keeps_what_it_can():
     assert np.unique(found[:, 4:6]).size == 2
 
 
+@pytest.mark.parametrize("seeds", list(itertools.permutations([1, 2, 5])))
+def test_clusters_of_single_seeds_stay_apart_whatever_their_numbers(seeds):
+    graph, labels = ss.SiteGraph(3, PATH[:2]), np.arange(3, dtype=np.int32)
+    assert partition_with_seeds(labels, graph, np.array(seeds), np.ones(2)).tolist() == [0, 1, 2]
+
+
 def test_paths_between_the_pieces_of_a_seed_are_cheap_and_meet_no_other():
     graph = ss.SiteGraph.grid((5, 5))
     seeds = np.zeros((5, 5), np.int64)
