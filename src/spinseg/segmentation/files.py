@@ -174,7 +174,7 @@ def summary(found: "Segmentation") -> dict[str, Any]:
     }
 
 
-@functools.cache  # finding them takes as long as some of a small result's files
+@functools.cache  # each is looked for among all that is installed
 def library_versions() -> dict[str, str]:
     """The versions of what results depend on."""
     return {name: version(name) for name in LIBRARIES}
