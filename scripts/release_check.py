@@ -37,7 +37,9 @@ def agree(what: str, found: object, expected: object) -> None:
 
 def check_versions() -> str:
     """The version of the package, which all other files must name, too."""
-    version = re.search(r'VERSION = "(.+)"', (ROOT / "src/spinseg/_version.py").read_text())[1]
+    version = re.search(r'RELEASE = "(.+?)"', (ROOT / "src/spinseg/_version.py").read_text())[1]
+    if ".dev" in version:
+        sys.exit(f"{version} in src/spinseg/_version.py is between releases: set RELEASE to the version of the release")
     agree(
         "the version of CITATION.cff",
         re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)[1],

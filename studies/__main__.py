@@ -11,10 +11,23 @@ from threadpoolctl import threadpool_limits
 
 from spinseg._run import THREAD_VARIABLES
 from spinseg.cli.commands import Json
-from spinseg.cli.program import run
+from spinseg.cli.program import Debug, run
 from studies.commands import evaluate, reproduce
 
-SPEED = ("engine", "compilation", "segment", "draws", "folder", "measured", "scaling", "large", "seams", "app", "kills")
+SPEED = (
+    "engine",
+    "compilation",
+    "segment",
+    "draws",
+    "folder",
+    "measured",
+    "scaling",
+    "large",
+    "rasters",
+    "seams",
+    "app",
+    "kills",
+)
 QUESTIONS = {
     "evidence": "How good the evidence of boundaries is alone.",
     "boundaries": "Fit the weights of the cues of boundaries, and compare cues.",
@@ -43,6 +56,11 @@ QUESTIONS = {
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
 app.command("evaluate")(evaluate)
 app.command("reproduce")(reproduce)
+
+
+@app.callback()
+def studies(debug: Debug = False) -> None:
+    """Run a study."""
 
 
 @app.command("speed")

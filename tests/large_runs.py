@@ -1,14 +1,8 @@
-"""What the tests of images larger than memory share: tiles made by this process, and the files of a run."""
+"""What the tests of images larger than memory share: the files of a run."""
 
 from spinseg.segmentation.large.files import open_labels, open_picture
 
 IMAGES = ("sites.zarr", "labels.zarr", "boundary_probability.zarr")
-
-
-def in_this_process(work, tasks, jobs):
-    """Like `run_in_processes`, but exceptions come through."""
-    for index, task in enumerate(tasks):
-        yield index, work(task, None)
 
 
 def open_array(*arguments, **keywords):

@@ -3,9 +3,11 @@
 import ast
 import functools
 import pydoc
+import re
 import resource
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,50 @@ def test_no_modules_import_each_other_in_a_circle():
     while leaves := {module for module, names in imported.items() if not names}:  # ends when a circle is left
         imported = {module: names - leaves for module, names in imported.items() if module not in leaves}
     assert imported == {}
+
+
+PROJECT = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())["project"]
+# Modules of libraries that an extra brings; any other is a dependency.
+OF_EXTRAS = {
+    "anndata": "anndata",
+    "cloudpickle": "distributed",
+    "dask": "distributed",
+    "distributed": "distributed",
+    "matplotlib": "plot",
+    "napari": "napari",
+    "networkx": "graphs",
+    "nibabel": "nifti",
+    "pandas": "tables",
+    "qtpy": "napari",
+    "sklearn": "sklearn",
+    "xarray": "diagnostics",
+    "zarr": "zarr",
+}
+NAMES = {"PIL": "pillow", "skimage": "scikit-image", "lazy_loader": "lazy-loader"}  # where they differ from the module
+
+
+def required(lines):
+    """The names of the libraries in requirements."""
+    return {re.match(r"[\w-]+", line)[0].lower() for line in lines}
+
+
+def test_every_library_that_is_imported_is_declared_and_every_dependency_is_imported():
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in nodes(path):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            found |= {name.split(".")[0] for name in names}
+    libraries = found - set(sys.stdlib_module_names) - {"spinseg"}
+    core = {NAMES.get(name, name) for name in libraries - OF_EXTRAS.keys()}
+    assert core == required(PROJECT["dependencies"])
+    assert OF_EXTRAS.keys() <= libraries and set(OF_EXTRAS.values()) <= PROJECT["optional-dependencies"].keys()
+
+
+def test_no_two_extras_are_the_same_and_none_repeats_a_dependency():
+    extras = [required(lines) - {"spinseg"} for lines in PROJECT["optional-dependencies"].values()]
+    assert all(extras.count(extra) == 1 for extra in extras)
+    assert not set.union(*extras) & required(PROJECT["dependencies"])
 
 
 @pytest.mark.parametrize("module", MODULES)

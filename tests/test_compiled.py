@@ -1,6 +1,7 @@
 """Where machine code is kept, and bundles of arrays that compiled code takes by reference."""
 
 import copy
+import errno
 import math
 import os
 import pickle
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba.core.caching import IndexDataCacheFile
 
 from effort import exhaustive
 from spinseg import _compiled, _numba
@@ -66,6 +68,46 @@ def test_where_the_package_is_read_only_the_users_cache_is_taken_and_else_none(p
 def test_a_folder_that_the_user_names_is_taken(package, monkeypatch):
     monkeypatch.setattr(_compiled.config, "CACHE_DIR", str(package / "mine"))
     assert folder().parent == package / "mine"
+
+
+def doubled(number):
+    """Twice a number."""
+    return 2 * number
+
+
+def emptied(path):
+    path.write_bytes(b"")
+
+
+def zeroed(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+@pytest.mark.parametrize("damage", [emptied, zeroed, cut])
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_damaged_machine_code_is_compiled_and_stored_again(tmp_path, monkeypatch, kind, damage):
+    monkeypatch.setattr(_compiled, "cache_folder", lambda: tmp_path)
+    assert _compiled.jit(doubled)(2) == 4
+    [damaged] = tmp_path.rglob(f"*.{kind}")
+    damage(damaged)
+    again, loaded = _compiled.jit(doubled), _compiled.jit(doubled)
+    assert again(2) == loaded(2) == 4
+    assert not again.stats.cache_hits and loaded.stats.cache_hits
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_machine_code_is_used_where_it_cannot_be_stored(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(_compiled, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+    assert _compiled.jit(doubled)(2) == 4 and not list(tmp_path.rglob("*.nb*"))
 
 
 class Pair(Bundle):

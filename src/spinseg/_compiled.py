@@ -10,6 +10,7 @@ from typing import Any
 
 import numba
 from numba import njit, types
+from numba.core.caching import FunctionCache
 from numba.core.options import DefaultOptions
 
 from spinseg._bundle import QUESTIONS, BundleType
@@ -31,9 +32,25 @@ def jit(function: Any) -> Any:
     if folder is not None and hasattr(dispatcher, "enable_caching"):  # with JIT off it is the plain function
         before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
         with suppress(RuntimeError):  # which Numba raises of a folder that it cannot use
-            dispatcher.enable_caching()
+            dispatcher._cache = _Cache(function)
         config.CACHE_DIR = before
     return dispatcher
+
+
+class _Cache(FunctionCache):
+    """The machine code of a function on disk. Files that cannot be read, as after a power cut, count as missing."""
+
+    def load_overload(self, *key: Any) -> Any:
+        try:
+            return super().load_overload(*key)
+        except Exception:  # damaged files raise nearly anything
+            with suppress(OSError):
+                self.flush()  # else the damaged index would prevent saving, too
+            return None
+
+    def save_overload(self, *key_and_code: Any) -> None:
+        with suppress(OSError):  # the disk is full, say
+            super().save_overload(*key_and_code)
 
 
 def internal(function: Any, **options: Any) -> Any:

@@ -143,6 +143,20 @@ def site_set(name: str, value: ArrayLike, n_sites: int) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
+def checked_edges(edges: ArrayLike, n_sites: int) -> NDArray[np.int32]:
+    """`edges` as (E, 2) int32, refused where they are not pairs of sites."""
+    array = check_array("edges", edges)
+    if array.size == 0:
+        array = np.empty((0, 2), np.int32)
+    if array.ndim != 2 or array.shape[1] != 2:
+        invalid("edges", "have shape (n_edges, 2)", array.shape)
+    array = integer_array("edges", array)
+    outside = ((array < 0) | (array >= n_sites)).any(axis=1)
+    if outside.any():
+        invalid("edges", f"join sites 0..{n_sites - 1}", array[outside][0])
+    return array.astype(np.int32)
+
+
 def check_writable(folder: str | os.PathLike[str]) -> None:
     """Refuse a folder that cannot be written or made, without making it: there may be nothing to write."""
     path = Path(folder).absolute()

@@ -32,7 +32,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise MissingExtra("drawing the paper's figures needs Matplotlib: pip install 'spinseg[paper]'") from None
+        raise MissingExtra("drawing the paper's figures needs Matplotlib: pip install 'spinseg[plot]'") from None
 
 
 def new_figure(width: float, height: float, ratios: Sequence[float] = (1,)) -> "tuple[Figure, list[Axes]]":

@@ -115,12 +115,12 @@ def study() -> dict[str, object]:
         stored = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
         other = felzenszwalb_seconds(source)
     seconds = used.ru_utime + used.ru_stime - began.ru_utime - began.ru_stime
-    megapixels = np.prod(SHAPE) / 1e6 * (1 - len(before) / result["tiles"])
+    megapixels = np.prod(SHAPE) / 1e6 * (1 - len(before) / result["n_tiles"])
     return {
         "pixels": " x ".join(map(str, SHAPE)),
-        "tiles": result["tiles"],
-        "sites": result["sites"],
-        "regions": result["regions"],
+        "tiles": result["n_tiles"],
+        "sites": result["n_sites"],
+        "regions": result["n_regions"],
         "patches in the picture": N_FIELDS,
         "tiles finished when it was killed": len(before),
         "of these done again": len(again),

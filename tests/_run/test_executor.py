@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from processes import PATIENCE
 from spinseg._errors import BUG, InvalidInput, TaskBug, TaskError, TaskFailure
 from spinseg._run.executor import UNGUARDED, check_jobs, n_processors, run_in_processes, run_tasks
 
@@ -29,6 +30,8 @@ def do(task, check_interrupt):
         np.zeros(2) + np.zeros(3)
     if task == "die":
         os._exit(3)
+    if task == "exit":
+        sys.exit(1)
     if task == "unpicklable":
         return (number for number in range(3))
     return task, os.getpid()
@@ -52,6 +55,7 @@ FAILURES = {  # the beginning of the line, and what the traceback of a bug has
     "wrong": ("beta must be finite: got nan", ""),
 }
 OF_PROCESSES = {
+    "exit": (f"{BUG}: SystemExit: 1", "sys.exit(1)"),
     "die": ("its process ended with exit code 3; perhaps the memory was not enough", ""),
     "interrupted": ("it was interrupted before there was a result", ""),
     "unpicklable": (f"{BUG}: TypeError: cannot pickle", "pickle"),
@@ -80,11 +84,46 @@ def test_the_exception_of_a_failure_can_be_sent_on():
     assert type(TaskFailure(1.0, "the line").to_exception("p1.png")) is TaskError
 
 
-def test_a_script_without_a_guard_is_told_what_it_lacks(tmp_path):
-    script = "from spinseg._run.executor import run_in_processes\nprint(dict(run_in_processes(print, [1], 1))[0].why)"
-    (tmp_path / "script.py").write_text(script)
-    run = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=True)
-    assert run.stdout == f"its process ended with exit code 1; {UNGUARDED}\n"
+UNGUARDED_SCRIPTS = {
+    "tasks": """
+from functools import partial
+from spinseg._run.executor import run_in_processes
+list(run_in_processes(partial(print, bytes(2**20)), range(3), jobs=2))
+""",
+    "images": """
+import numpy as np
+from spinseg.segmentation.batch import segment_files
+np.save("a.npy", np.zeros((9, 9)))
+list(segment_files(["a.npy", "a.npy"], "out", {"sweeps": 2, "rng": 0}, jobs=2))
+""",
+    "tiles": """
+import numpy as np
+import spinseg as ss
+np.save("a.npy", np.zeros((99, 99)))
+ss.segment_large("a.npy", "out", tile=64, n_sites=20, sweeps=2, rng=0, jobs=2)
+""",
+}
+
+
+@pytest.mark.parametrize("script", UNGUARDED_SCRIPTS)
+def test_a_script_without_a_guard_gets_one_error(script, tmp_path):
+    """The processes would wait for each other forever where they are given much to start with."""
+    if script == "tiles":
+        pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
+    (tmp_path / "script.py").write_text(UNGUARDED_SCRIPTS[script])
+    how = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": PATIENCE}
+    run = subprocess.run([sys.executable, "script.py"], check=False, **how)
+    *_, last = run.stderr.splitlines()
+    assert run.returncode == 1 and last == f"spinseg._errors.InvalidInput: {UNGUARDED}"
+    assert run.stderr.count("Traceback") == 1 and not run.stdout
+
+
+def test_one_task_at_a_time_needs_no_guard(tmp_path):
+    pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
+    (tmp_path / "script.py").write_text(UNGUARDED_SCRIPTS["tiles"].replace("jobs=2", "jobs=1"))
+    how = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": PATIENCE}
+    subprocess.run([sys.executable, "script.py"], check=True, **how)
+    assert (tmp_path / "out" / "result.json").exists()
 
 
 def test_functions_without_a_name_are_sent():

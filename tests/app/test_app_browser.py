@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from app_client import Listener
 from PIL import Image
 
 import processes
@@ -257,6 +258,46 @@ def test_it_stops_once_converged_keeps_sampling_if_asked_and_says_that_an_export
     wait_until(lambda: "Preparing" not in page.inner_text("#export-note"))
 
 
+def test_it_says_that_it_has_converged_once_the_final_result_is_displayed(opened, server, small):
+    page = opened("#preset=photo")
+    release = held(page, "**/result")
+    with page.expect_request("**/events") as coming:
+        page.set_input_files("#file", small)
+    session = urlsplit(coming.value.url).path.removesuffix("/events")
+    with Listener(server, session) as listener:
+        frame = listener.wait_for(lambda frame: frame["state"] == "paused" and frame["sweeps"])
+    assert frame["agreement"]["enough"]
+    wait_until(lambda: sweeps(page) == frame["sweeps"] and page.get_attribute("body", "data-outlined"))
+    status, headline, button, _ = states(page)
+    assert (page.get_attribute("body", "data-state"), button) == ("running", "Pause")
+    assert status == "Sampling." and headline != frame["agreement"]["headline"]
+    shown = """() => {
+        if (document.body.dataset.state !== "paused") return null;
+        return ["clusters", "status", "verdict-headline", "run"].map((id) => document.getElementById(id).textContent);
+    }"""
+    release()
+    regions, status, headline, button = page.wait_for_function(shown).json_value()
+    result = server.ask("GET", f"{session}/result").json
+    assert int(regions) == result["n_regions"] and result["sweeps"] == frame["sweeps"]
+    assert status.endswith(f"after {frame['sweeps']} sweeps.") and headline == frame["agreement"]["headline"]
+    assert button == "Keep sampling"
+    page.click("#canvas", position={"x": 200, "y": 100})
+    page.click("#legend-close")
+    assert page.inner_text("#clusters") == regions
+
+
+def test_a_result_that_is_displayed_stays_until_there_is_a_newer_one(opened):
+    page = opened("#preset=photo")
+    page.evaluate("""() => {
+        window.shown = [];
+        const note = () => window.shown.push(document.getElementById("clusters").textContent);
+        new MutationObserver(note).observe(document.getElementById("clusters"), {childList: true, characterData: true});
+    }""")
+    page.click('.example[data-name="astronaut"]')
+    page.wait_for_selector('body[data-enough="true"][data-state="paused"]')
+    assert all(text.isdecimal() for text in page.evaluate("window.shown"))
+
+
 def test_it_says_what_auto_chose_and_takes_its_level_of_detail(opened, tmp_path):
     rows, columns = np.mgrid[:100, :140]
     discs = (rows % 25 - 12) ** 2 + (columns % 28 - 14) ** 2 < 80
@@ -453,6 +494,7 @@ def test_a_narrow_screen_needs_no_horizontal_scrolling(opened, scheme):
 def draw(page, color, places):
     """Draw a stroke through places, given as shares of the width and height of the canvas."""
     page.check(f'input[name="scribble"][value="{color}"]', force=True)
+    page.locator("#canvas").scroll_into_view_if_needed()
     box = page.locator("#canvas").bounding_box()
     points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in places]
     page.mouse.move(*points[0])
@@ -486,6 +528,30 @@ def test_nothing_is_said_of_chains_whose_posterior_is_about_to_change(opened, sm
     release()
     wait_until(lambda: stage(page) == 2 and states(page)[0] != "Applying the change.")
     assert states(page)[2] == "Start"  # after a pause by hand
+
+
+def test_once_all_scribbles_are_undone_the_result_and_the_code_are_those_of_before(opened, small):
+    page = opened("#preset=photo&chains=1")
+    page.set_input_files("#file", small)
+    run_until(page, 8)
+    pause(page)
+    show_advanced(page)
+    page.click("#repeat-section summary")
+
+    def shown():
+        return pixels(page), *(page.inner_text(f"#{name}") for name in ("clusters", "caption", "sweeps", "python"))
+
+    wait_until(lambda: "Result at" in page.inner_text("#caption") and "sweeps=" in page.inner_text("#python"))
+    before = shown()
+    for n, places in enumerate([[(0.4, 0.3), (0.6, 0.7)], [(0.45, 0.85), (0.6, 0.9)]], 2):
+        draw(page, 1, places)
+        wait_until(lambda: stage(page) == n)  # noqa: B023
+        page.click("#step")
+        wait_until(lambda: sweeps(page) == 1 and page.inner_text("#python").count("seeds=") == n - 1)  # noqa: B023
+    page.check('input[name="scribble"][value="0"]', force=True)
+    for button in ("#scribble-undo", "#scribble-undo"):
+        page.click(button)
+    wait_until(lambda: shown() == before)
 
 
 def test_a_stroke_that_crosses_another_color_is_removed_and_scribbles_are_not_lost_by_reloading(opened, small):

@@ -17,18 +17,20 @@ from command import spinseg
 from effort import effort, exhaustive
 from processes import PATIENCE
 from spinseg.app import handlers
-from spinseg.app.chain_run import match_labels
+from spinseg.app.chain_run import ChainRun, match_labels
 from spinseg.app.controls import DIFFERENT_STARTS, PRIOR_CHOICES, UserSettings, controls, page_description
 from spinseg.app.run_loop import NotYet
-from spinseg.app.session import CUT, FORBIDDEN, WHOLE, Session
+from spinseg.app.session import BACK, CUT, FORBIDDEN, REMOVED, WHOLE, Session
 from spinseg.app.words import Refused, in_user_words, refusal
 from spinseg.image.contrast import Contrast
 from spinseg.image.io import read_picture
-from spinseg.image.picture import OTHERWISE_COLOR, as_picture
+from spinseg.image.layout import Reading
+from spinseg.image.picture import OTHERWISE_COLOR, OTHERWISE_NO_OPACITY, OTHERWISE_OPACITY, as_picture
 from spinseg.image.seeds import reduced_seeds, seed_image
 from spinseg.partition.pairs import co_clustering, separation_probability
 from spinseg.pictures import PICTURES
 from spinseg.sampler.diagnostics import is_enough
+from spinseg.sampler.sampler import Sampler
 from spinseg.sampler.starts import STARTS
 from spinseg.segmentation.presets.preset import Preset
 from spinseg.segmentation.report.pictures import spread_draws
@@ -250,7 +252,7 @@ def test_an_export_that_cannot_be_written_gets_one_sentence(path, monkeypatch):
 
 
 async def test_chains_go_on_with_seeds_and_the_python_code_repeats_it(session):
-    """Two patches are joined, another is cut; then the seeds are taken back."""
+    """Two patches are joined, another is cut; then the detail is changed."""
     seeds = {"1": [[20, 20], [20, 100]], "2": [[70, 15]], "5": [[70, 70]], "6": [[80, 110]]}
     await sample(session, 6, chains=1)
     assert (await apply(session, chains=1, seeds=seeds))["note"] is None
@@ -263,11 +265,69 @@ async def test_chains_go_on_with_seeds_and_the_python_code_repeats_it(session):
     assert len(lines) == 3 and "seeds=" not in lines[1] and "seeds={1: [(20, 20), (20, 100)], 2: [(70, 15)]" in lines[2]
     assert reported["command"] is None and "--seeds" in reported["note"]
     assert found.summary()["seeds"] == {1: [(20, 20), (20, 100)], 2: [(70, 15)], 5: [(70, 70)], 6: [(80, 110)]}
-    await sample(session, 3, chains=1)
-    await apply(session, chains=1, detail=0.3)
+    await apply(session, chains=1, seeds=seeds, detail=0.3)
     _, reported = await repeats(session)
     *_, last = reported["python"].splitlines()
-    assert reported["python"].count("\n") == 3 and "seeds=" not in last and "detail=0.3" in last
+    assert reported["python"].count("\n") == 2 and "seeds=" in last and "detail=0.3" in last
+
+
+async def state(session):
+    """What must be as before once scribbles are removed; the Python code gives the same."""
+    (found, reported), result = await repeats(session), await session.result()
+    return reported, found.labels.tolist(), found.chains.labels.tolist(), result["n_regions"]
+
+
+STROKES = {"1": [[20, 20], [20, 100]]}, {"1": [[20, 20], [20, 100]], "2": [[70, 15]]}
+
+
+async def test_once_scribbles_are_removed_the_result_and_what_repeats_it_are_those_of_before(session):
+    await sample(session, 5, chains=1)
+    states = [await state(session)]
+    for seeds in STROKES:
+        await sample(session, 5, chains=1, seeds=seeds)
+        states.append(await state(session))
+    assert [reported["python"].count("seeds=") for reported, *_ in states] == [0, 1, 2]
+    back = await apply(session, chains=1, seeds=STROKES[0])  # the second stroke is undone
+    assert back["sweeps"] >= 5 and await state(session) == states[1]
+    assert (back["stage"], back["scene"], back["note"]) == (4, 1, BACK)
+    await sample(session, 5, chains=1, seeds=STROKES[1])
+    assert (await state(session))[0]["python"].count("seeds=") == 2
+    await apply(session, chains=1)  # all are removed
+    assert await state(session) == states[0]
+    await run_sweeps(session, latest(session)["sweeps"] + 2)  # the chains go on from there
+    assert (await repeats(session))[1]["command"] is not None
+
+
+async def test_scribbles_that_cut_a_superpixel_are_undone_too(session):
+    await sample(session, 5, chains=1)
+    before, sites = await state(session), session.sites()
+    rows, columns = np.nonzero(sites == sites[30, 30])
+    first, second = ([int(rows[i]), int(columns[i])] for i in (0, -1))
+    await sample(session, 3, chains=1, seeds={"1": [first]})
+    await sample(session, 3, chains=1, seeds={"1": [first], "2": [second]})
+    assert (session.sites() != sites).any()
+    back = await apply(session, chains=1)
+    assert back["sweeps"] >= 5 and await state(session) == before
+    assert (back["scene"], back["note"]) == (3, BACK)
+    np.testing.assert_array_equal(session.sites(), sites)
+
+
+@pytest.mark.parametrize("forgotten", ["after another change", "of many strokes"])
+async def test_chains_restart_without_removed_scribbles_where_those_of_before_are_forgotten(
+    session, forgotten, monkeypatch
+):
+    changed = {"count_weight": 0.01} if forgotten == "after another change" else {}
+    if not changed:
+        monkeypatch.setattr("spinseg.app.session.MAX_UNDONE", 1)
+    await sample(session, 3, chains=1)
+    for seeds in STROKES:
+        await sample(session, 3, chains=1, seeds=seeds)
+    if changed:
+        await sample(session, 3, chains=1, seeds=STROKES[1], **changed)
+    frame = await apply(session, chains=1, **changed)
+    assert (frame["began"], frame["sweeps"]) == (0, 0) and frame["note"] == REMOVED
+    await run_sweeps(session, 3)
+    assert "seeds=" not in (await repeats(session))[1]["python"]
 
 
 async def test_seeds_in_one_site_cut_it_and_restart_the_chains(session):
@@ -547,8 +607,7 @@ async def test_what_is_prepared_is_said_while_it_is(session):
 # --- running and pausing ---
 
 
-async def test_chains_stop_once_more_sweeps_are_of_no_use_and_go_on_if_asked(opened, monkeypatch):
-    monkeypatch.setattr("spinseg.app.run_loop.DIAGNOSIS_SECONDS", 0.1)
+async def test_chains_stop_once_more_sweeps_are_of_no_use_and_go_on_if_asked(opened):
     halves = np.zeros((40, 50))
     halves[:, 25:] = 0.8
     session = opened(as_picture(halves), "halves.png")
@@ -559,11 +618,67 @@ async def test_chains_stop_once_more_sweeps_are_of_no_use_and_go_on_if_asked(ope
     drawn = (await segmentation(session)).diagnostics
     assert session.loop.state == "paused" and frame["agreement"]["enough"] and is_enough(drawn)
     assert frame["sweeps"] >= 80 and drawn.converged == frame["agreement"]["converged"]  # no sooner than `segment`
+    assert frame["outlined"] == frame["sweeps"]  # nothing changes once it is said
     session.loop.start(100.0)
     for _ in range(2):  # diagnoses, of which one may have begun before
         last = latest(session)["agreement"]
         await until(lambda: latest(session)["agreement"] is not last or not session.loop.running)  # noqa: B023
     assert session.loop.state == "running"
+
+
+def at_random_times(monkeypatch, rng):
+    """Let chains, diagnoses and outlines take random times."""
+
+    def delayed(work, most):
+        def wait(*arguments):
+            time.sleep(most * rng.random() ** 3)
+            return work(*arguments)
+
+        return wait
+
+    monkeypatch.setattr(Sampler, "advance", delayed(Sampler.advance, 0.1))
+    for name in ("agreement", "refined_sites"):
+        monkeypatch.setattr(ChainRun, name, delayed(getattr(ChainRun, name), 0.5))
+    monkeypatch.setattr("spinseg.app.run_loop.ROUND_SECONDS", 0.2 * rng.random())
+
+
+async def test_the_same_seed_gives_the_same_answer_however_long_anything_takes(opened, path, monkeypatch):
+    """The chains stop after the same sweeps, also where the user looks, pauses and goes on meanwhile."""
+    answers, rng = [], np.random.default_rng()
+    for turn in range(3):
+        with monkeypatch.context() as patched:
+            if turn:
+                at_random_times(patched, rng)
+            session = opened(read_picture(path), path)
+            await apply(session, preset="photo")
+            session.loop.start(None)
+            while session.loop.state == "running":
+                await asyncio.sleep(0.3 * rng.random())
+                if turn == 2 and session.loop.state == "running":
+                    await session.loop.pause()
+                    stopped = latest(session)["agreement"]
+                    if not (stopped and stopped["enough"]):
+                        session.loop.start(None if rng.random() < 0.7 else 100.0)
+            frame = latest(session)
+            found, reported = await repeats(session)
+            result = await session.result()
+            assert frame["agreement"] and result["sweeps"] == frame["sweeps"]
+            assert result["n_regions"] == found.n_clusters
+        answers.append((frame["sweeps"], found.chains.labels.tolist(), found.labels.tolist(), reported))
+    assert answers[0] == answers[1] == answers[2]
+
+
+async def test_chains_that_were_finished_before_scribbles_rest_once_these_are_removed(session):
+    await apply(session, preset="photo")
+    session.loop.start(None)
+    await until(lambda: session.loop.state != "running")
+    before = latest(session)
+    await apply(session, preset="photo", seeds=STROKES[0])
+    session.loop.start(1.0)
+    await until(lambda: latest(session)["sweeps"])
+    after = await apply(session, preset="photo")
+    assert (after["state"], after["sweeps"]) == (before["state"], before["sweeps"])
+    assert after["agreement"] == before["agreement"] is not None
 
 
 async def test_the_chains_rest_during_an_export_and_go_on_after_it(session):
@@ -659,8 +774,9 @@ async def test_what_is_refused_is_said_in_the_words_of_the_web_app(session):
     close[5:20, 5:20] = 1
     warned = ss.segment(close, "photo", detail=0.0, rng=0, sweeps=4).warning
     dark = one_region_warning(Contrast(0.05, 0, (0.25, 0.375)), None, ss.Photo())
-    doubts = [ss.as_picture(np.zeros(shape)).reading.otherwise for shape in ((5, 90, 60), (90, 90, 5))]
-    for advice in (warned, dark, *doubts, ss.Photo(detail=1.0).finer, ss.Paper().finer, OTHERWISE_COLOR):
+    doubts = [Reading().laid_out(shape).otherwise for shape in ((5, 90, 60), (90, 90, 5))]
+    otherwise = (OTHERWISE_COLOR, OTHERWISE_OPACITY, OTHERWISE_NO_OPACITY)
+    for advice in (warned, dark, *doubts, ss.Photo(detail=1.0).finer, ss.Paper().finer, *otherwise):
         assert re.search(r"\w+=", advice) and not re.search(r"\w+=|\w_\w", in_user_words(advice)), advice
 
 

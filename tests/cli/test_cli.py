@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from PIL import Image
 
 from command import spinseg
 from effort import exhaustive
+from spinseg._run.progress import Progress
+from spinseg.pictures import PICTURES
 from spinseg.segmentation import batch
 from spinseg.segmentation.batch import folders_for, segment_file
 from spinseg.segmentation.files import OPTIONAL_FILES
@@ -56,6 +59,71 @@ def test_a_folder_of_images_becomes_a_page(photo, tmp_path):
     (out / "index.html").write_text("mine")
     again = spinseg("segment", folder, "--out", out, "--resume", *FAST, check=0)
     assert (out / "index.html").read_text() == "mine" and "was left as it is" in again.stderr
+
+
+@pytest.mark.parametrize("n_images", [0, 2])
+def test_results_may_lie_in_the_folder_of_the_images(photo, tmp_path, n_images):
+    for number in range(n_images):
+        (tmp_path / f"{number}.jpg").write_bytes(photo.read_bytes())
+    (tmp_path / "further down").mkdir()
+    for again in ([], ["--resume"]):
+        options = ["--out", tmp_path / "results", "--jobs", 1, "--quiet", *FAST, *again]
+        run = spinseg("segment", tmp_path, *options, check=0 if n_images else 2)
+        assert ("got 'a folder without images'" in run.stderr) == (n_images == 0), run.stderr
+    assert len(list(tmp_path.glob("results/*/labels.tif"))) == n_images
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names of files are any bytes on Linux")
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_name_that_is_no_text_costs_nothing(photo, tmp_path, as_json):
+    folder, out = tmp_path / "photos", tmp_path / "out"
+    folder.mkdir()
+    for name in (b"a.jpg", b"b\xff\xfe.jpg"):
+        (folder / os.fsdecode(name)).write_bytes(photo.read_bytes())
+    options = ["--out", out, "--jobs", 1, *FAST, *(["--json"] if as_json else [])]
+    run = spinseg("segment", folder, *options, check=0)
+    assert run.stdout.encode()  # any terminal can show it
+    assert len(json.loads(run.stdout)["images"]) == 2 if as_json else "b??.jpg" in run.stdout
+    links = [unquote_to_bytes(link) for link in re.findall(r'href="([^"]+)"', (out / "index.html").read_text())]
+    assert links == [b"a/report.html", b"b\xff\xfe/report.html"]
+    assert all(os.path.exists(os.path.join(os.fsencode(out), link)) for link in links)
+
+
+def test_what_was_found_is_printed_where_the_page_cannot_be_written(photo, tmp_path):
+    (tmp_path / "index.html").mkdir()
+    run = spinseg("segment", photo, photo, "--out", tmp_path, "--jobs", 1, "--json", *FAST)
+    assert run.returncode == 2 and len(json.loads(run.stdout)["images"]) == 2
+    assert "index.html" in run.stderr.splitlines()[-1]
+
+
+def without_errors(*command):
+    """Run Python without a standard error."""
+    line = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, *map(str, command)]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="shells")
+@pytest.mark.parametrize("n_images", [1, 2])
+def test_standard_error_may_be_closed(photo, tmp_path, n_images):
+    images = [photo, PICTURES["cat"].path][:n_images]
+    options = ["--out", tmp_path, "--jobs", n_images, "--n-sites", 60, "--json", *FAST]
+    run = without_errors("-m", "spinseg", "segment", *images, *options)
+    assert run.returncode == 0 and len(json.loads(run.stdout)["images"]) == n_images
+
+
+@pytest.mark.skipif(os.name != "posix", reason="shells")
+def test_what_libraries_print_does_not_end_in_a_file_that_is_written(tmp_path):
+    script = "import os, sys; from spinseg import cli; cli._open_closed_streams(); file = open(sys.argv[1], 'wb')"
+    run = without_errors("-c", f"{script}; os.write(2, b'warning')", tmp_path / "labels.tif")
+    assert run.returncode == 0 and not (tmp_path / "labels.tif").read_bytes()
+
+
+def test_a_process_without_standard_error_prints_no_progress(photo, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", None)
+    found = dict(batch.segment_files([str(photo)] * 2, tmp_path, {"sweeps": 2, "rng": 0}, jobs=1, progress=True))
+    assert all(outcome.summary for outcome in found.values())
+    batch.compiling_notice()(Progress(0, 1, 1, 0.0, compiling=True))
+    assert capsys.readouterr().out == ""
 
 
 def test_a_countdown_says_how_long_the_others_take(monkeypatch):
@@ -115,10 +183,10 @@ def test_results_that_are_kept_are_one_line(album, tmp_path):
         (tmp_path / picture.stem).mkdir()
         (tmp_path / picture.stem / "overlay.png").write_text("kept")
     run = spinseg("segment", *pictures, "--out", tmp_path, *FAST, check=2)
-    assert run.stderr.count("is kept; --overwrite replaces it") == 1
-    assert "2 results are kept: use --resume to add what is missing, or --overwrite to replace them" in run.stderr
+    line = "2 results are kept: use --resume to add what is missing, or --overwrite to replace them"
+    assert run.stderr == f"spinseg: {line}\n"
     assert f"Left as it was segmented before: {pictures[0]}, {pictures[1]}" in run.stdout
-    assert "Not segmented" not in run.stdout
+    assert "failed" not in run.stdout
 
 
 def test_an_interrupted_result_is_replaced(photo, tmp_path):
@@ -181,12 +249,14 @@ def test_quiet_says_nothing_and_plain_shows_a_table_and_of_errors_one_line(album
     assert run.stdout == run.stderr == ""
     missing = album[1][-2]
     run = spinseg("segment", photo, missing, "--out", tmp_path, "--overwrite", "--jobs", 1, *FAST, check=2)
-    assert photo.name in run.stdout and "regions" in run.stdout and f"Not segmented: {missing}" in run.stdout
+    assert photo.name in run.stdout and "regions" in run.stdout and missing not in run.stdout
+    assert "1 of 2 images failed; the errors above say why." in run.stdout
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", run.stderr)  # nothing that only a terminal understands
     lines = [line for line in run.stderr.splitlines() if not line.startswith("Compiling")]  # in a fresh clone
     assert len(lines) == 4 and lines[0] == "2 images"
-    assert lines[1].startswith("[1/2, about ") and lines[1].endswith(f" left] {photo}")
-    assert lines[2] == f"[2/2] {missing}" and missing in lines[3]
+    assert lines[1] == f"[1/2] {photo}"  # which begins
+    assert lines[2].startswith("[2/2, about ") and lines[2].endswith(f" left] {missing}")
+    assert lines[3] == f"spinseg: cannot read {missing}: no such file or directory"
 
 
 WRONG = {

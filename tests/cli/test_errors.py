@@ -177,3 +177,12 @@ def test_a_bug_in_a_process_is_its_line_and_the_others_are_done(pictures, tmp_pa
     assert found[0].summary and found[2].summary
     assert found[1].error.startswith(f"{pictures[1]}: {BUG}: ValueError: operands could not")
     assert "in broken" in found[1].traceback and "memory" not in found[1].error
+
+
+def test_an_unexpected_end_of_a_file_is_a_bug_like_any_other(command, monkeypatch):
+    def ended(*_):
+        raise EOFError("Ran out of input")
+
+    monkeypatch.setattr("spinseg.segmentation.batch.listed", ended)
+    code, _, errors = command("info", "image.tif")
+    assert code == 70 and errors.startswith(f"spinseg: {BUG}: EOFError: Ran out of input") and "Aborted" not in errors

@@ -14,6 +14,8 @@ from test_cli import FILES
 
 from effort import exhaustive
 from processes import PATIENCE
+from spinseg import cli
+from spinseg.segmentation import batch
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.result import Segmentation
 
@@ -95,8 +97,8 @@ def test_ctrl_c_while_processes_start(photo, tmp_path):
         time.sleep(0.001)
     reported = after_ctrl_c(run)
     assert reported and all(image["interrupted"] and not image["error"] for image in reported)
-    folders = [path for path in (tmp_path / "out").iterdir() if path.is_dir()]
-    assert len(results(tmp_path / "out")) == len(folders) == len(reported)
+    folders = [path for path in (tmp_path / "out").glob("*") if path.is_dir()]
+    assert len(results(tmp_path / "out")) == len(folders) == sum("sweeps_done" in image for image in reported)
 
 
 @pytest.mark.parametrize("error", [None, OSError(errno.ENOSPC, "No space left on device")])
@@ -116,6 +118,30 @@ def test_ctrl_c_while_a_result_is_saved_or_cannot_be_saved(photo, tmp_path, monk
     with pytest.raises(KeyboardInterrupt):
         next(found)
     assert sorted(path.name for path in tmp_path.rglob("*.*") if path.is_file()) == ([] if error else FILES)
+
+
+def test_ctrl_c_ends_what_comes_before_sampling_and_is_no_error(photo, tmp_path):
+    """In a process that is asked to stop."""
+    seen = []
+
+    def stop(*_):
+        seen.append(None)
+        raise KeyboardInterrupt
+
+    outcome = batch.segment_file(str(photo), str(tmp_path), {"rng": 0}, progress=batch._Interruptible(stop))
+    assert outcome.interrupted and not outcome.error and not outcome.summary
+    assert len(seen) == 1 and not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_ends_sampling_and_not_what_comes_after_it(photo, tmp_path):
+    def stop(*_):
+        if report.has_draws:
+            raise KeyboardInterrupt
+
+    report = batch._Interruptible(stop)
+    outcome = batch.segment_file(str(photo), str(tmp_path), {"rng": 0, "sweeps": 200_000}, progress=report)
+    assert outcome.interrupted and not outcome.error and outcome.summary["interrupted"]
+    assert (tmp_path / "result.json").exists()
 
 
 @pytest.fixture
@@ -154,3 +180,26 @@ def test_a_killed_process_is_one_line_and_the_rest_is_done(gallery):
     found |= gallery
     assert found[1].error.startswith(f"{found[1].source}: its process ended with exit code -9")
     assert found[2].summary and found[3].summary and len(found) == 4
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_ends_the_web_app_without_a_word_however_often_it_comes():
+    command = [sys.executable, "-m", "spinseg", "app", "--no-browser"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as run:
+        assert "Ctrl-C" in run.stdout.readline()
+        for _ in range(3):
+            run.send_signal(signal.SIGINT)
+            time.sleep(0.03)  # the system joins signals that come together
+        _, errors = run.communicate(timeout=PATIENCE)
+    assert (run.returncode, errors) == (0, "")
+
+
+def test_ctrl_c_while_the_command_loads_is_no_traceback(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spinseg.cli.program.run", interrupted)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 130

@@ -33,7 +33,7 @@ FLOAT_PAGES = PAGES.astype(np.float32)
 TURNED = Image.Exif()
 TURNED[274] = 6  # by a quarter
 PALETTE, CMYK = Image.fromarray(RGB).quantize(16), Image.fromarray(RGB).convert("CMYK")
-RGBA = np.dstack([RGB, OPACITY])
+RGBA, INFRARED = np.dstack([RGB, OPACITY]), np.dstack([RGB, np.roll(GRAY, 30)])
 
 
 def save_zarr(path: Path, array: np.ndarray, axes: str = "", version: str = "0.5") -> Path:
@@ -100,6 +100,7 @@ KINDS = [
     Kind("RGB, 16 bits", "rgb16.tif", tiff(SIXTEEN_RGB, photometric="rgb"), SIXTEEN_RGB, 0, 65535),
     Kind("3 channels, not RGB", "three.tif", pages(LAST[..., :3], planarconfig="contig"), LAST[..., :3], 7, 3607),
     Kind("3 channels, ImageJ", "cells.tif", tiff(RGB_FIRST, imagej=True, metadata={"axes": "CYX"}), RGB),
+    Kind("RGB and near infrared, no names", "infrared.npy", made(np.save, INFRARED), INFRARED),
     Kind("3 channels of counts", "counts.npy", made(np.save, LAST[..., :3]), LAST[..., :3], 7, 3607),
     Kind("5 channels first, ImageJ", "five.tif", tiff(FIVE, imagej=True, metadata={"axes": "CYX"}), LAST, 7, 3607),
     Kind("5 channels last, one page", "last.tif", pages(LAST, planarconfig="contig"), LAST, 7, 3607),

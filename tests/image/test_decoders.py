@@ -1,19 +1,20 @@
 """Files of all formats are decoded without loss, upright, with channels last, and docs/howto/files.md says how."""
 
 import struct
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
-from image_files import ALPHA, DEEP, GRAY, RGB, RGBA, png, saved
+from image_files import ALPHA, DEEP, GRAY, RGB, RGBA, png, refusal, saved
 from kinds_of_files import KINDS, OPACITY, table
-from PIL import Image, ImageOps, features
+from PIL import Image, ImageCms, ImageOps, features
 
 from spinseg._errors import InvalidInput
-from spinseg.image.io import read_image, read_picture
+from spinseg.image.io import read_image, read_mask, read_picture
 from spinseg.image.layout import Reading, count_pixels
-from spinseg.image.picture import as_picture
+from spinseg.image.picture import as_picture, checked_mask
 
 LZW = {"compression": "tiff_lzw"}
 LOSSLESS = [
@@ -144,7 +145,7 @@ def test_tiff_and_npy_keep_numbers_and_shapes(dtype, shape, tmp_path):
         found = read_image(tmp_path / name)
         np.testing.assert_array_equal(found, expected, strict=True)
         assert found.dtype.isnative
-        assert as_picture(found).shape == shape
+        assert as_picture(found, channel_axis=None).shape == shape
 
 
 def test_pages_that_pillow_decodes_are_planes(tmp_path):
@@ -171,7 +172,10 @@ def test_pages_that_pillow_decodes_are_planes(tmp_path):
 def test_axes_without_names_are_judged_by_their_lengths(shape, has_channels, otherwise):
     layout = Reading().laid_out(shape)
     assert (layout.channel_axis == len(shape) - 1) == has_channels
-    assert as_picture(np.ones(shape)).reading.otherwise == layout.otherwise
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert as_picture(np.ones(shape)).reading.otherwise == layout.otherwise
+    assert not caught
     assert bool(layout.otherwise) == bool(otherwise)
     if otherwise:
         assert f"use channel_axis={otherwise.capitalize()}" in layout.otherwise
@@ -219,10 +223,11 @@ def test_up_to_four_channels_count_once():
     ("shape", "dtype", "phrase"),
     [
         ((5, 6), bool, "an image of 6 x 5 pixels, gray, 1 bit, intensities from 0 to 1"),
-        ((2, 5, 6), "i2", "a volume of 2 planes of 6 x 5 pixels, gray, 16 bits with sign, intensities from 0 to 1"),
-        ((1, 5, 6), float, "a volume of 1 plane of 6 x 5 pixels, gray"),
+        ((20, 5, 6), "i2", "a volume of 20 planes of 6 x 5 pixels, gray, 16 bits with sign, intensities from 0 to 1"),
+        ((1, 5, 6, 1), float, "a volume of 1 plane of 6 x 5 pixels, gray"),
         ((2, 5, 6, 7), "f4", "7 channels of a volume of 2 planes of 6 x 5 pixels, 32-bit"),
-        ((5, 6, 4), "u1", "an image of 6 x 5 pixels, color with opacity, 8 bits"),
+        ((5, 6, 4), float, "an image of 6 x 5 pixels, color with opacity, 64-bit"),
+        ((5, 6, 4), "u1", "4 channels of 6 x 5 pixels, 8 bits"),
     ],
 )
 def test_phrases_of_volumes_types_and_opacity(shape, dtype, phrase):
@@ -233,7 +238,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "howto" / "files.md"
 
 
 # Short axes without a name, and channels of which the file does not say whether they are colors.
-DOUBTFUL = ("unnamed.tif", "first.tif", "counts.npy", "cells.zarr", "slide.zarr")
+DOUBTFUL = ("unnamed.tif", "first.tif", "infrared.npy", "counts.npy", "cells.zarr", "slide.zarr")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.file)
@@ -270,3 +275,71 @@ def test_a_given_axis_is_counted_in_the_order_of_the_file(given, shape, n_channe
             kind.write(tmp_path / kind.file)
             reading = read_picture(tmp_path / kind.file, channel_axis=given).reading
             assert (reading.shape, reading.n_channels) == (shape, n_channels) and reading.otherwise is None
+
+
+PHOTO, OPAQUE = Image.fromarray(RGB), Image.fromarray(RGBA)
+LAB = ImageCms.buildTransform(ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB"), "RGB", "LAB")
+KEYED = PHOTO.quantize(16)
+KEYED.info["transparency"] = 3
+IN_MEMORY = {
+    "1": PHOTO.convert("1"),
+    "L": PHOTO.convert("L"),
+    "LA": OPAQUE.convert("LA"),
+    "La": OPAQUE.convert("LA").convert("La"),
+    "P": PHOTO.quantize(16),
+    "P, one color transparent": KEYED,
+    "PA": PHOTO.quantize(16).convert("PA"),
+    "RGBX": PHOTO.convert("RGBX"),
+    "RGBA": OPAQUE,
+    "RGBa": OPAQUE.convert("RGBa"),
+    "CMYK": PHOTO.convert("CMYK"),
+    "YCbCr": PHOTO.convert("YCbCr"),
+    "HSV": PHOTO.convert("HSV"),
+    "LAB": ImageCms.applyTransform(PHOTO, LAB),
+    "I;16": Image.fromarray(DEEP),
+    "F": Image.fromarray(GRAY.astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("mode", IN_MEMORY)
+def test_an_image_of_pillow_is_read_in_colors_and_not_in_the_numbers_of_its_mode(mode):
+    image = IN_MEMORY[mode]
+    picture = as_picture(image)
+    has_opacity = mode[-1] in "Aa" or image is KEYED
+    assert picture.is_color and bool(picture.reading.has_opacity) == has_opacity
+    assert picture.reading.form == "array" and picture.reading.otherwise is None
+    inside = np.ones(picture.shape, bool) if picture.inside is None else picture.inside
+    if mode in ("1", "L", "I;16", "F"):
+        assert np.array_equal(picture.codes, as_picture(np.asarray(image)).codes)
+    else:
+        opacity = np.asarray((image.convert("LA") if mode == "La" else image).convert("RGBA"))[..., 3]
+        assert np.array_equal(inside, opacity > 0)
+        seen = inside & (opacity == 255)
+        colors = np.asarray(PHOTO.convert("L").convert("RGB")) if mode in ("LA", "La") else RGB
+        assert np.abs(picture.rgb[seen].astype(int) - colors[seen]).mean() < 12
+
+
+@pytest.mark.parametrize("kind", ["palette.png", "cmyk.tif", "rgba.png", "rgb.bmp", "sixteen.png"])
+def test_a_file_and_its_image_of_pillow_are_read_alike(kind, tmp_path):
+    next(each for each in KINDS if each.file == kind).write(tmp_path / kind)
+    with Image.open(tmp_path / kind) as image:
+        found, expected = as_picture(image), read_picture(tmp_path / kind)
+    assert np.array_equal(found.codes, expected.codes) and str(found.reading) == str(expected.reading)
+    assert (found.inside is None) == (expected.inside is None)
+
+
+def test_a_mask_of_pillow_is_read_as_its_file(tmp_path):
+    is_dark = np.median(GRAY) > GRAY
+    bright = Image.frombytes("P", (40, 30), is_dark.tobytes())
+    bright.putpalette([255, 255, 255, 0, 0, 0])  # index 0 is white
+    saved(tmp_path / "mask.png", bright, "PNG")
+    for mask in (bright, bright.convert("RGB"), bright.convert("L"), bright.convert("1")):
+        assert np.array_equal(checked_mask(mask), read_mask(tmp_path / "mask.png"))
+    assert np.array_equal(checked_mask(bright), ~is_dark)
+
+
+def test_an_image_of_pillow_that_cannot_be_decoded_is_one_line(tmp_path):
+    content = saved(tmp_path / "a.png", RGB, "PNG").read_bytes()
+    (tmp_path / "a.png").write_bytes(content[: len(content) // 2])
+    with Image.open(tmp_path / "a.png") as image:
+        assert refusal(as_picture, image).startswith("cannot read image: the PNG file is damaged")

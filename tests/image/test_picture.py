@@ -107,7 +107,8 @@ def test_all_channels_have_one_range_and_planes_are_judged_one_by_one():
     hot = volume.copy()
     hot[:, 70, 80] = 65535  # one pixel of the camera
     unspoilt = hot == volume
-    assert np.array_equal(as_picture(hot).codes[unspoilt], as_picture(volume).codes[unspoilt])
+    hot, volume = (as_picture(each, channel_axis=None) for each in (hot, volume))
+    assert np.array_equal(hot.codes[unspoilt], volume.codes[unspoilt])
 
 
 def test_only_what_is_inside_counts_for_the_range():
@@ -209,8 +210,99 @@ def test_four_bands_of_counts_are_no_color_with_opacity():
     bands = np.dstack([COUNTS, COUNTS[..., 0] * (COUNTS[..., 1] > 1000)])
     picture = as_picture(bands)
     assert picture.n_channels == 4 and picture.inside is None and "channel_kind='color'" in picture.reading.otherwise
-    assert as_picture(np.dstack([RGB, RGB[..., 0]])).n_channels == 3  # over white
-    assert as_picture(np.dstack([RGB, RGB[..., 0]]), channel_kind="measured").n_channels == 4
+
+
+def fourth(share_full, share_empty):
+    """Numbers of a channel: shares of them are 255 and 0, and all others lie between."""
+    numbers = np.random.default_rng(5).integers(1, 255, RGB.shape[:2])
+    place = np.random.default_rng(6).permutation(numbers.size).reshape(numbers.shape) / numbers.size
+    return np.where(place < share_full, 255, np.where(place >= 1 - share_empty, 0, numbers))
+
+
+@pytest.mark.parametrize(
+    "share_full, share_empty, has_opacity",
+    [
+        (1.0, 0.0, True),
+        (0.7, 0.2, True),
+        (0.2, 0.75, True),  # an object cut out
+        (0.0, 1.0, False),
+        (0.0, 0.18, False),  # near infrared, 0 in water
+        (0.3, 0.1, False),
+    ],
+)
+@pytest.mark.parametrize("dtype, full", [("u1", 255), ("u2", 65535), ("f4", 1)])
+def test_the_fourth_channel_is_opacity_only_if_it_looks_like_it(share_full, share_empty, has_opacity, dtype, full):
+    image = (np.dstack([RGB, fourth(share_full, share_empty)]) / 255 * full).astype(dtype)
+    picture, reading = as_picture(image), as_picture(image).reading
+    assert picture.n_channels == (3 if has_opacity else 4) and reading.has_opacity == has_opacity
+    assert (picture.inside is None) == (not has_opacity or share_empty == 0)
+    if has_opacity:
+        assert "color with opacity" in str(reading) and reading.otherwise.endswith("use channel_axis=2")
+        assert (
+            as_picture(image, channel_axis=2).n_channels == as_picture(image, channel_kind="measured").n_channels == 4
+        )
+    else:
+        assert str(reading).startswith("4 channels of 60 x 40 pixels")
+        assert reading.otherwise == "if the last of its four channels is opacity, use channel_kind='color'"
+        if share_full:
+            other = as_picture(image, channel_kind="color")
+            assert other.n_channels == 3 and np.array_equal(other.inside, image[..., 3] > 0)
+
+
+def test_a_file_that_declares_an_opacity_that_does_not_look_like_it_says_how_to_read_it_otherwise(tmp_path):
+    for shares, says in (
+        ((0.9, 0.1), ""),
+        ((0.0, 0.18), "; if the last channel is not opacity, use channel_kind='measured'"),
+    ):
+        bands = np.dstack([RGB, fourth(*shares)]).astype(np.uint8)
+        tifffile.imwrite(tmp_path / "a.tif", bands, photometric="rgb", extrasamples=["unassalpha"])
+        found = read_picture(tmp_path / "a.tif").reading
+        assert found.has_opacity and found.with_doubt == f"{found}{says}"
+        assert read_picture(tmp_path / "a.tif", channel_kind="measured").n_channels == 4
+
+
+def test_a_constant_of_no_meaning_is_no_opacity():
+    for value in (4095, 300, 2):
+        assert as_picture(np.dstack([RGB.astype(np.uint16) * 257, np.full(RGB.shape[:2], value)])).n_channels == 4
+
+
+def test_numbers_outside_the_mask_do_not_make_opacity():
+    image = np.dstack([RGB / 255, fourth(0.9, 0.0) / 255])
+    mask = np.ones(RGB.shape[:2], bool)
+    mask[:, :5] = False
+    for value in (9999.0, np.nan, np.inf):
+        image[:, :5] = value
+        masked = np.ma.array(image, mask=np.broadcast_to(~mask[..., None], image.shape))
+        for picture in (as_picture(image, mask=mask), as_picture(masked)):
+            assert picture.reading.has_opacity and np.array_equal(picture.inside, mask)
+
+
+@pytest.mark.parametrize("n_planes", [1, 3, 4, 5])
+def test_an_array_whose_first_axis_may_hold_channels_is_a_volume_with_a_warning(n_planes):
+    image = np.random.default_rng(0).random((n_planes, 40, 60))
+    with pytest.warns(
+        UserWarning, match=rf"volume of {n_planes} plane.*; if axis 0 holds {n_planes} channel.*use channel_axis=0"
+    ) as caught:
+        assert as_picture(image).shape == image.shape
+    assert len(caught) == 1 and str(caught[0].message).endswith("if it holds planes, channel_axis=None")
+    assert as_picture(image, channel_axis=0).shape == (40, 60)  # without a warning, which would be an error
+    assert as_picture(image, channel_axis=None).shape == image.shape
+    as_picture(image[:, :, :39].repeat(5, axis=0))  # a volume, surely
+
+
+def test_the_notices_are_part_of_what_a_segmentation_was_read_as():
+    bands = np.dstack([RGB, fourth(0.0, 0.18)]).astype(np.uint8)
+    fast = {"preset": "paper", "count_weight": 1.0, "sweeps": 2, "chains": 1, "rng": 0}
+    seg = ss.segment(bands, **fast)
+    assert (
+        seg.read_as == f"{seg.picture.reading}; if the last of its four channels is opacity, use channel_kind='color'"
+    )
+    assert (seg.labels > 0).all() and seg.summary()["read_as"] == str(seg.picture.reading)
+    with pytest.warns(UserWarning, match="use channel_axis=0"):
+        seg = ss.segment(np.moveaxis(RGB / 255, -1, 0), **fast)
+    assert "channel_axis=0" in seg.read_as
+    opaque = ss.segment(np.dstack([RGB, fourth(1.0, 0.0)]).astype(np.uint8), **fast)
+    assert "color with opacity" in opaque.read_as and opaque.read_as.endswith("use channel_axis=2")
 
 
 @pytest.mark.parametrize(
@@ -233,7 +325,7 @@ def test_a_wrong_kind_of_channels_is_one_line(image, kind, rule):
         ((5, 6, 2), "auto", (5, 6), 2),
         ((5, 6, 7), -1, (5, 6), 7),
         ((4, 5, 6), 0, (5, 6), 4),
-        ((5, 6, 4), "auto", (5, 6), 3),
+        ((5, 6, 4), "auto", (5, 6), 4),
         ((5, 6, 3), None, (5, 6, 3), 3),
         ((4, 5, 6, 3), "auto", (4, 5, 6), 3),
     ],
@@ -284,7 +376,11 @@ BAD = [
     (FLAT, {"mask": np.zeros((3, 4), bool)}, "mask must leave some pixel inside: got 'all False'"),
     (FLAT, {"mask": np.ones((3, 4))}, "mask must be True inside and False outside: got 'float64'"),
     (np.ma.array(FLAT, mask=True), {}, "image must have a pixel that is not masked: got 'all masked'"),
-    (np.zeros((3, 4, 4), "u1"), {}, "image must have a pixel that is not transparent: got 'an opacity of 0"),
+    (
+        np.zeros((3, 4, 4), "u1"),
+        {"channel_kind": "color"},
+        "image must have a pixel that is not transparent: got 'an opacity of 0",
+    ),
     (np.ma.array(FLAT, mask=TOP), {"mask": TOP}, "mask must leave some pixel inside that is neither masked nor trans"),
     (FLAT, {"intensity_range": (5, 5)}, "intensity_range must "),
 ]

@@ -10,9 +10,10 @@ from scipy.special import gammaln
 from scipy.stats import beta, multivariate_t, nbinom, t
 
 import model_cases
+import precise
 import spinseg as ss
 from spinseg._compiled import entry
-from spinseg.sampler.kernels.likelihood import FAMILIES, log, log_gamma
+from spinseg.sampler.kernels.likelihood import FAMILIES, log, log_ratio
 from spinseg.sampler.pack import new_state, pack
 
 N = 6
@@ -161,6 +162,9 @@ REFUSED = {  # the rule: what breaks it
     r"values must be finite: got .*inf": lambda: ss.Gaussian([[1.0, math.inf]]),
     r"scale must be symmetric and positive definite": lambda: ss.Gaussian([[1.0, 2.0]], scale=[[1.0, 2.0], [2.0, 1.0]]),
     r"rate must be positive: got .*0.0": lambda: DIAGONAL([[1.0]], rate=0.0),
+    r"rate must be at least 1e-300, and 1e-300 times the sum of all squares": lambda: DIAGONAL(
+        [[1.0]], 0.0, rate=1e-301
+    ),
     r"weights must not be negative: got .*-1.0": lambda: DIAGONAL([[1.0]], weights=[-1.0]),
     r"weights must have shape \(2\): got \(1,\)": lambda: DIAGONAL([[1.0], [2.0]], weights=[1.0]),
     r"squares must be at least values \*\* 2": lambda: DIAGONAL([[2.0]], squares=[[1.0]]),
@@ -186,8 +190,56 @@ def test_log_is_that_of_the_c_library_to_a_unit_in_the_last_place(compute):
     assert (np.abs([compute(value) for value in x] - known) <= np.spacing(np.abs(known))).all()
 
 
-def test_log_gamma_is_that_of_scipy():
-    compute = entry(log_gamma)
-    x = np.concatenate([np.geomspace(1e-12, 1e12, 400), [0.5, 1.0, 2.0, 9.99, 10.0, 10.01]])
-    found, known = np.array([compute(value) for value in x]), gammaln(x)
-    assert (np.abs(found - known) <= 1e-12 + 1e-14 * np.abs(known)).all()
+@pytest.mark.parametrize("size", [1.0, 1e5])  # of the weights and counts of sites
+@pytest.mark.parametrize("shape", np.geomspace(1e-3, 1e16, 20))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_priors_from_vague_to_certain_cost_no_digits(family, shape, size):
+    """The definition and the compiled code, against 60 digits."""
+    rng = np.random.default_rng(2)
+    values, weights, scale = (
+        rng.normal(size=(N, 2)),
+        size * rng.uniform(0.3, 2.0, N),
+        np.array([[1.0, 0.3], [0.3, 2.0]]),
+    )
+    counts = rng.poisson(3 * size, (N, 2))
+    x, w, y, kappa = (precise.exactly(array) for array in (values, weights, counts, [0.3]))
+    dof, own_shape, left_out = shape + 1.5, precise.exactly([shape])[0], 0.0
+    if family == "diagonal_gaussian":
+        likelihood = ss.DiagonalGaussian(values, 0.0, 0.3, shape, 0.7 * shape, weights)
+        known = precise.diagonal_gaussian(x, w, kappa[0], own_shape, precise.exactly([0.7 * shape])[0])
+    elif family == "gaussian":
+        likelihood = ss.Gaussian(values, [0.0, 0.0], 0.3, dof, dof * scale, weights)
+        known = precise.gaussian(x, w, kappa[0], precise.exactly([dof])[0], precise.exactly(dof * scale))
+    else:
+        likelihood = ss.PoissonGamma(counts, shape, 0.3 * shape, weights)
+        known = precise.poisson_gamma(y, w, own_shape, precise.exactly([0.3 * shape])[0])
+        left_out = (counts * np.log(weights)[:, None] - gammaln(counts + 1)).sum()
+    model = ss.Model(ss.SiteGraph(N, []), likelihood, ss.Potts(1))
+    compiled = new_state(pack(model, np.zeros(0)), np.zeros(N, np.int32), 0.0).dense_value[0]
+    few = 1e-11 * (1 + weights.sum() + counts.sum())
+    assert likelihood.log_marginal(range(N)) - left_out == pytest.approx(float(known), abs=few)
+    assert likelihood.log_likelihood(np.zeros(N, int)) - left_out == pytest.approx(float(known), abs=few)
+    assert compiled == pytest.approx(float(known), abs=few)
+
+
+def test_the_logarithm_of_a_ratio_near_1_keeps_its_digits():
+    compute = entry(log_ratio)
+    some = [0.0, 1e-300, 1e-20, 3e-16, 1e-8, 0.3, 0.9999999, 1.0, 1.0000001, 7.0, 1e9, 1e17, 1e100]
+    for q in some:
+        for p in some:
+            a, b = precise.exactly([q, p])
+            known = ((1 + a) / (1 + b)).ln() if max(q, p) > 1e-40 else a - b
+            assert compute(q, p) == pytest.approx(float(known), rel=1e-14, abs=2e-16 * min(q, p, 1.0))
+
+
+HUGE = {
+    "DiagonalGaussian": lambda: DIAGONAL([[1.0]], shape=1e31),
+    "Gaussian": lambda: ss.Gaussian([[1.0]], dof=1e31),
+    "PoissonGamma": lambda: POISSON([1, 2], shape=1e31),
+}
+
+
+@pytest.mark.parametrize("make", HUGE.values(), ids=HUGE)
+def test_shapes_beyond_all_use_are_refused(make):
+    with pytest.raises(ValueError, match=r"(shape|dof) must be .*at most 1e\+30: got 1e\+31"):
+        make()

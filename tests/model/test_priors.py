@@ -8,8 +8,10 @@ import pytest
 
 import exact
 import model_cases
+import precise
 import spinseg as ss
 from effort import effort
+from spinseg.model.priors import log_rising
 
 
 def log_g_of_all(prior, n_sites):
@@ -88,6 +90,15 @@ def test_exchangeable_prior_sees_the_sizes_largest_first():
     assert seen == [[5, 3, 2]]
     with pytest.raises(TypeError, match="no tables"):
         prior.tables(5)
+
+
+@pytest.mark.parametrize("x", np.geomspace(1e-3, 1e16, 39))
+@pytest.mark.parametrize("n", [1e-3, 0.5, 1.0, 7.0, 400.0, 1e6])
+def test_rising_factorials_keep_their_digits(x, n):
+    a, b = precise.exactly([x, n])
+    known = float(precise.lgamma(a + b) - precise.lgamma(a))
+    assert float(log_rising(x, n)) == pytest.approx(known, rel=1e-12, abs=1e-11)
+    np.testing.assert_array_equal(log_rising([x, 2.0], [[0.0], [n]])[:, 0], [0.0, log_rising(x, n)])
 
 
 REFUSED = {  # the rule: what breaks it

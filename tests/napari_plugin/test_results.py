@@ -105,7 +105,6 @@ def test_a_cancelled_segmentation_keeps_what_is_finished():
     n_chains = 2 * 12
 
     def report(progress):
-        assert progress.total > 80 * n_chains
         if progress.done == 80 * n_chains:  # all chains wait there for the first look at them
             raise KeyboardInterrupt
 

@@ -47,6 +47,25 @@ def test_a_shorter_burn_in_is_refused(model):
         chains.after(5)
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda chains: chains.thinned(0), "max_draws must be a whole number of at least 1: got 0"),
+        (lambda chains: chains.thinned(-3), "max_draws must be a whole number of at least 1: got -3"),
+        (lambda chains: chains.thinned(2.5), "max_draws must be a whole number of at least 1: got 2.5"),
+        (lambda chains: chains.best_of(5), "component must be below {n_components}: got 5"),
+        (lambda chains: chains.best_of(-1), "component must be a whole number of at least 0: got -1"),
+        (lambda chains: chains.best_of(0, 2), "chain must be below 2: got 2"),
+        (lambda chains: chains.best_of(0, -1), "chain must be a whole number of at least 0: got -1"),
+    ],
+)
+def test_numbers_that_chains_do_not_have_are_refused(posterior, call, message):
+    chains = ss.sample(posterior, 3, 2, rng=1)
+    with pytest.raises(ss.InvalidInput) as refused:
+        call(chains)
+    assert str(refused.value) == message.format(n_components=chains.n_components)
+
+
 @pytest.mark.parametrize("temperatures", [None, [1.0, 1.5]])
 def test_the_last_labels_are_those_of_the_last_sweep(posterior, temperatures):
     every = ss.sample(posterior, 22, 2, rng=1, temperatures=temperatures)

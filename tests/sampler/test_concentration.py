@@ -7,6 +7,7 @@ from scipy.stats import kstest
 
 import exact
 import model_cases
+import precise
 import spinseg as ss
 from effort import effort, exhaustive
 from spinseg.sampler import concentration
@@ -85,6 +86,17 @@ def test_alpha_given_k_has_its_density():
     assert kstest(np.interp(drawn, np.log(GRID), np.cumsum(p) / p.sum()), "uniform").pvalue > 1e-5
     known = 6 * np.log(2.0) + gammaln(3.0) - gammaln(52.0) + (LAW[0] - 1) * np.log(2.0) - LAW[1] * 2.0
     assert float(update.log_v(2.0, 7)) == pytest.approx(known)
+
+
+@pytest.mark.parametrize("alpha", [*np.geomspace(1e-6, 1e16, 23), 999.0, 1001.0])
+@pytest.mark.parametrize("n_sites", [1, 5, 1000])
+def test_large_concentrations_keep_their_digits(alpha, n_sites):
+    update = concentration.ConcentrationUpdate(ss.DirichletProcess(1.0), (2.0, 1e-15), n_sites, 1)
+    exactly, k = precise.exactly([alpha, 1e-15]), np.array([1, (n_sites + 1) // 2, n_sites])
+    rising = precise.lgamma(exactly[0] + n_sites) - precise.lgamma(exactly[0] + 1)
+    known = [float((int(m) - 1) * exactly[0].ln() - rising + exactly[0].ln() - exactly[1] * exactly[0]) for m in k]
+    np.testing.assert_allclose(update.log_v(alpha, k), known, rtol=1e-13, atol=1e-9)
+    assert update.log_v(alpha, 1) == pytest.approx(known[0], rel=1e-13, abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ REFUSED = {  # the rule: what breaks it
     "init must be a partition that the prior allows": (
         lambda: ss.sample(connected(LINE, min_size=2), 2, 1, init=[0, 1, 1, 1, 1, 1])
     ),
-    "init must be labels: no partition into connected blocks that the prior allows was found": (
+    r"prior must fit the graph, which has no partition into 2\.\.3 connected clusters of 2\.\.3 sites: got 'Di": (
         lambda: ss.sample(connected(graph_named("star"), min_size=2, max_size=3), 2, 1)
     ),
 }

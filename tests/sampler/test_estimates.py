@@ -297,6 +297,11 @@ def test_the_number_of_clusters_of_each_draw():
         (lambda: credible_ball([[0, 1]], [0, 1], level=1.5), "level must be at most 1"),
         (lambda: credible_ball([[0, 1]], [0, 1], metric="rand"), "metric must be one of"),
         (lambda: co_clustering([[0, 1]], 2), "site must be below 2"),
+        (lambda: separation_probability([[0, 1]], [[0, 1], [0, -1]]), r"edges must join sites 0\.\.1: got \[ 0 -1\]"),
+        (lambda: separation_probability([[0, 1]], [[0, 99]]), r"edges must join sites 0\.\.1: got \[ 0 99\]"),
+        (lambda: separation_probability([[0, 1]], [0, 1]), r"edges must have shape \(n_edges, 2\): got \(2,\)"),
+        (lambda: separation_probability([[0, 1]], [[0.0, 1.0]]), "edges must be whole numbers"),
+        (lambda: separation_probability(5, [[0, 1]]), r"labels must be draws, shape \(.., n_sites\)"),
     ],
 )
 def test_wrong_input_is_refused_in_one_line(call, message):
@@ -319,6 +324,61 @@ def test_a_connected_estimate_is_the_best_of_all_connected_partitions(loss, grap
         few = minimized(draws, graph=graph, max_clusters=3, rng=0)
         fewest = [expected(draws, row) for row in rows if row.max() < 3]
         assert few.labels.max() < 3 and few.expected_loss == pytest.approx(min(fewest), abs=1e-9)
+
+
+PATH = [[0, 1], [1, 2], [2, 3], [3, 4]]
+GRAPHS = {
+    "path": PATH,
+    "cycle": [*PATH, [4, 0]],
+    "star": [[0, 1], [0, 2], [0, 3], [0, 4]],
+    "two components": [[0, 1], [1, 2], [3, 4]],
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_parts_that_no_draw_joins_may_need_each_other_to_be_connected(loss, name):
+    """One partition alone as the draw: each of its clusters is a part, and most are not connected."""
+    graph, rows = ss.SiteGraph(5, GRAPHS[name]), partitions(5)
+    connected = rows[[graph.is_connected(row) for row in rows]]
+    minimized, expected = LOSSES[loss]
+    for row in rows[:: effort(3, 1)]:
+        found = minimized([row], graph=graph, rng=0)
+        assert graph.is_connected(found.labels)
+        assert found.expected_loss == pytest.approx(min(expected([row], one) for one in connected), abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_estimate_of_many_sites_is_connected_where_the_draws_are_not(loss):
+    """Six stripes with two labels in turn: each label is a part of its own."""
+    graph, (minimized, expected) = ss.SiteGraph.grid((6, 24)), LOSSES[loss]
+    stripes = np.repeat(np.arange(24) // 4, 6).reshape(24, 6).T.ravel()
+    draws = np.tile(stripes % 2, (5, 1))
+    found = minimized(draws, graph=graph, rng=0)
+    assert graph.is_connected(found.labels)
+    assert found.expected_loss <= min(expected(draws, stripes), expected(draws, np.zeros(144, int))) + 1e-9
+
+
+def test_a_site_of_another_part_may_be_the_bridge_of_connected_draws():
+    """Sites 0..3 are always together, over another of four ways in each draw; site 8 is always alone.
+
+    One search in two finds the bridge over site 8.
+    """
+    ways, bridge, others = range(4, 8), 8, range(9, 13)
+    edges = [[0, 1], [2, 3], *([site, site + 1] for site in others[:-1]), *([site, others[0]] for site in ways)]
+    edges += [[end, site] for site in (*ways, bridge) for end in (1, 2)]
+    graph = ss.SiteGraph(13, edges)
+    draws = [[0 if site < 4 or site == way else 2 if site == bridge else 1 for site in range(13)] for way in ways]
+    bridged = [0 if site < 4 or site == bridge else 1 for site in range(13)]
+    losses = [minimize_vi(draws, graph=graph, rng=rng).expected_loss for rng in range(20)]
+    assert min(losses) == pytest.approx(expected_vi(draws, bridged), abs=1e-9)
+
+
+def test_a_limit_below_the_components_of_the_graph_is_refused():
+    graph = ss.SiteGraph(5, GRAPHS["two components"])
+    assert minimize_vi([[0, 0, 0, 1, 1]], graph=graph, max_clusters=2, rng=0).labels.tolist() == [0, 0, 0, 1, 1]
+    with pytest.raises(ss.InvalidInput, match="max_clusters must be at least 2, so that clusters can be connected"):
+        minimize_vi([[0, 0, 0, 1, 1]], graph=graph, max_clusters=1)
 
 
 def test_a_connected_estimate_of_connected_draws_on_a_lattice():

@@ -131,13 +131,16 @@ EXCHANGE_FAULTS = {
 # Of what gives new regions their kinds, in the move that does nothing else. Its proposals are always accepted.
 KIND_FAULTS = {
     "the draw of a kind is not corrected": ("log_ratio - log_share, change", "log_ratio, change"),
-    "the prior of kinds is forgotten": (" + (log_prior_of_kinds(target, kinds, k - n_old + n_new) - before)", ""),
+    "the prior of kinds is forgotten": (" + (log_prior_of_kinds(target, kinds, k_new) - before)", ""),
 }
 KINDS_FAULTS = {
     "the proposal of a split is not corrected": ("inv_temperature * change - log_q\n", "inv_temperature * change\n"),
     "the proposal of a merge is not corrected": ("        accepted = floor < log_q\n", "        accepted = True\n"),
-    "a split forgets the number of kinds": ("        change += table[LOG_V, n_kinds + 1]\n", "        pass\n"),
-    "a merge forgets the number of kinds": (" + table[LOG_V, n_kinds - 1]\n", "\n"),
+    "a split forgets the number of kinds": (
+        "        change += log_v_of_kinds(target, LOG_V, k, n_kinds + 1)\n",
+        "        pass\n",
+    ),
+    "a merge forgets the number of kinds": (" + log_v_of_kinds(target, LOG_V, k, n_kinds - 1)\n", "\n"),
     "a split forgets sizes": (" + table[LOG_W, kinds.size[n_kinds + s]]\n", "\n"),
     "a merge forgets one likelihood": (" - slot_log_marginal(kinds, b)\n", "\n"),
     "regions go to the other side": ("1 * (label[member[q]] != label", "1 * (label[member[q]] == label"),
@@ -145,8 +148,12 @@ KINDS_FAULTS = {
 # Of regions and their kinds, in sweeps and where regions are split, merged and redrawn.
 KIND_SWEEP_FAULTS = {
     "a new region is of its old kind": ("kind = np.int64(there - first)", "kind = own"),
-    "a new region forgets the prior of kinds": ("with_one + table[LOG_V, n_left + (m == 0)]", "with_one"),
+    "a new region forgets the prior of kinds": (
+        "with_one + log_v_of_kinds(target, LOG_V, k_rest + 1, n_left + (m == 0))",
+        "with_one",
+    ),
     "the number of regions is forgotten": ("with_one = -table[LOG_TOTAL, k_rest + 1]", "with_one = 0.0"),
+    "a new region has the prior of fewer regions": ("LOG_V, k_rest + 1, n_left", "LOG_V, k_rest, n_left"),
     "a kind keeps a region that is gone": ("kinds.size[own] -= rest == 0", "kinds.size[own] -= 0"),
     "the own kind counts the sites that leave": ("-1 if kind == own else 1)\n", "1)\n"),
     "sites leave their kind behind": ("update_slot(target, kinds, own, 1 if leaves else 0, n_bins, -1)", "pass"),
@@ -240,6 +247,7 @@ def model_of_kinds(fault):
     likelihood = model_cases.likelihoods(graph.n_sites)["histogram"]
     prior = ss.TabulatedPrior(lambda k: 0.7 * k, lambda m: 0.0, **limits)
     kinds = MANY if "merge" in fault or "exchange" in fault else FEW
+    kinds = ss.ParsimoniousProcess(1.0, cost=0.5) if "fewer regions" in fault else kinds
     return ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=True, kinds=kinds)
 
 

@@ -101,13 +101,46 @@ def test_every_possible_state_is_reached_and_no_other(graph, kind_limits):
 
 @pytest.mark.parametrize("name", model_cases.priors())
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
-def test_the_prior_of_kinds_is_normalized_for_each_number_of_regions(name, limits):
-    sites, prior = ss.SiteGraph(6, np.array([[i, i + 1] for i in range(5)])), model_cases.priors(**limits)[name]
+@pytest.mark.parametrize("n_sites", [6, 30])
+def test_the_kinds_of_regions_have_the_prior_of_that_many_items(name, limits, n_sites):
+    """Whatever the number of sites is: of each number of regions all kinds are listed."""
+    sites, prior = ss.SiteGraph.grid((1, n_sites)), model_cases.priors(**limits)[name]
     model = ss.Model(sites, ss.Flat(), ss.DirichletProcess(1.0), connected=True, kinds=prior)
-    for row in (np.minimum(np.arange(6), last) for last in range(6)):
-        log_p = [model.log_prior_of_kinds(row, kinds[row]) for kinds in exact.partitions(int(row.max()) + 1)]
-        total = np.logaddexp.reduce(log_p)
-        assert total == pytest.approx(0.0, abs=1e-12) or (limits and total == -np.inf)
+    for row in (np.minimum(np.arange(n_sites), last) for last in range(6)):
+        listed = exact.partitions(int(row.max()) + 1)
+        log_p = [model.log_prior_of_kinds(row, kinds[row]) for kinds in listed]
+        log_g = np.array([prior.log_g(np.bincount(kinds)) for kinds in listed])
+        if limits and np.isneginf(log_g).all():
+            assert np.isneginf(log_p).all()
+        else:
+            np.testing.assert_allclose(log_p, log_g - np.logaddexp.reduce(log_g), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["mixture of finite mixtures", "parsimonious process"])
+def test_a_prior_simulation_has_the_numbers_of_kinds_of_that_many_items(name):
+    few = ss.TabulatedPrior(lambda k: 0.0 if 3 <= k <= 5 else -np.inf, lambda m: 0.0)  # nearly always 5
+    kinds, listed = model_cases.priors()[name], exact.partitions(5)
+    model = ss.Model(ss.SiteGraph.grid((6, 10)), ss.Flat(), few, connected=True, kinds=kinds)
+    chains = ss.sample(model, 2_000, 2, burn_in=100, rng=0)
+    n_kinds = chains.kinds.max(axis=-1)[chains.n_clusters == 5]
+    assert n_kinds.size > 2_000
+    log_g = [kinds.log_g(np.bincount(row)) for row in listed]
+    wanted = np.bincount(listed.max(axis=1), np.exp(log_g - np.logaddexp.reduce(log_g)))
+    np.testing.assert_allclose(np.bincount(n_kinds, minlength=5) / n_kinds.size, wanted, atol=0.08)
+
+
+@pytest.mark.parametrize("name", ["mixture of finite mixtures", "parsimonious process"])
+def test_an_iteration_keeps_kinds_whose_prior_depends_on_the_number_of_regions(name):
+    model = model_of("five of a ladder", kind_prior=name)
+    moves = dict.fromkeys(exact.moves_of(connected=True, kinds=True), 2)
+    assert exact.iterated(model, 1.0, 20_000, 3, **moves)[0] > 1e-6
+
+
+def test_a_prior_whose_sizes_weigh_less_among_more_regions_is_refused():
+    with pytest.raises(ValueError, match="with the same log_w for any number of regions") as error:
+        lattice(side=4, kinds=ss.TemperedProcess(1.0, n_reference=15))
+    assert "an n_reference of at least 16: got" in str(error.value)
+    assert lattice(side=4, kinds=ss.TemperedProcess(1.0, n_reference=16)).kind_tables[0].shape == (1, 17)
 
 
 def test_without_data_the_regions_are_those_of_the_model_without_kinds():

@@ -5,7 +5,6 @@ import pytest
 from PIL import Image
 
 import spinseg as ss
-from large_runs import in_this_process
 from spinseg.pictures import PICTURES
 
 
@@ -18,9 +17,3 @@ def picture():
 @pytest.fixture(scope="session")
 def found(picture):
     return ss.segment(picture, rng=3)
-
-
-@pytest.fixture
-def here(monkeypatch):
-    """Tiles of large images are made by this process."""
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", in_this_process)

@@ -1,7 +1,5 @@
 """Draws of every detail: the estimate at any, the hierarchy of boundaries, and what is said of how far to trust them."""
 
-import itertools
-import sys
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -14,6 +12,7 @@ from skimage.segmentation import find_boundaries
 
 import spinseg as ss
 from effort import effort, exhaustive
+from spinseg._run.progress import Progress, _Staged
 from spinseg.partition.contingency import adjusted_rand_index_of, contingency_table
 from spinseg.partition.pairs import separation_probability
 from spinseg.pictures import PICTURES
@@ -21,7 +20,14 @@ from spinseg.sampler.convergence import ERROR_LIMIT, error_in_doubt, separation_
 from spinseg.sampler.diagnostics import Diagnostics, may_stop
 from spinseg.segmentation.batch import segment_files
 from spinseg.segmentation.presets.photo import details_near, details_of
-from spinseg.segmentation.schedule import MAX_SWEEPS, ROUND_SWEEPS, expected_sweeps
+from spinseg.segmentation.schedule import (
+    FEWEST_SWEEPS,
+    MAX_SWEEPS,
+    ROUND_SWEEPS,
+    Schedule,
+    expected_sweeps,
+    sample_posterior,
+)
 from spinseg.segmentation.verdict import headline, shortfalls
 
 pytestmark = pytest.mark.xdist_group("detail")  # they share a segmentation
@@ -59,8 +65,14 @@ def test_a_segmentation_at_another_detail_has_the_same_draws(found):
     for wrong in (-0.1, 1.1, "fine", None):
         with pytest.raises(ss.InvalidInput, match="detail must be a finite number of at least 0 and at most 1"):
             found.at(wrong)
-    with pytest.raises(ss.InvalidInput, match="unknown option: detail"):
-        ss.segment(coffee()[:60, :80], "paper", sweeps=4, rng=0).at(0.3)
+
+
+@pytest.mark.parametrize("preset", ["paper", "classes"])
+def test_another_level_of_detail_of_a_preset_without_levels_is_refused_with_those_that_have_them(preset):
+    found = ss.segment(coffee()[:60, :80], preset, sweeps=4, rng=0)
+    line = rf"^the preset {preset} has no levels of detail to choose from\. Segment with one of auto, photo, measured, "
+    with pytest.raises(ss.InvalidInput, match=line):
+        found.at(0.3)
 
 
 def test_an_estimate_is_made_from_the_details_near_it():
@@ -190,7 +202,7 @@ def test_sampling_for_a_time_is_repeated_by_its_number_of_sweeps(preset):
     image = coffee()[:60, :80]
     timed = ss.segment(image, preset, seconds=0.01, rng=3)
     n_sweeps = timed.chains.n_sweeps
-    assert timed.schedule.seconds == 0.01 and timed.schedule.sweeps is None and n_sweeps >= 10
+    assert timed.schedule.seconds == 0.01 and timed.schedule.sweeps is None and n_sweeps == FEWEST_SWEEPS
     assert f"sweeps={n_sweeps}" in timed.python_code and "seconds" not in timed.python_code
     assert_same_draws(timed, ss.segment(image, preset, sweeps=n_sweeps, rng=3))
 
@@ -217,13 +229,50 @@ def test_a_batch_with_a_time_goes_on_where_it_ended(tmp_path):
     assert "holds the result of another run (seconds 0.01, not 0.02)" in outcome.error
 
 
-@exhaustive
-def test_more_time_gives_more_sweeps(monkeypatch):
-    ticks = itertools.count()
-    clock = SimpleNamespace(monotonic=lambda: next(ticks))
-    monkeypatch.setattr(sys.modules["spinseg.segmentation.schedule"], "time", clock)
-    n_sweeps = [ss.segment(coffee()[:60, :80], seconds=s, rng=0, chains=1).chains.n_sweeps for s in (1, 4)]
-    assert n_sweeps == [10, 40]
+@pytest.mark.parametrize(("cost", "spent", "n_sweeps"), [(0.1, 0, 20), (0.4, 0, 5), (0.4, 1.2, 4), (9.0, 0, 4)])
+def test_a_given_time_is_kept_whatever_a_sweep_takes(monkeypatch, cost, spent, n_sweeps):
+    """Unless not even a few sweeps fit into it."""
+    now = 100.0
+
+    def advance(self, n=None, whole=ss.Sampler.advance):
+        nonlocal now
+        whole(self, n)
+        self._seconds = cost * self.n_sweeps
+        now += cost * n
+
+    monkeypatch.setattr(ss.Sampler, "advance", advance)
+    monkeypatch.setattr("spinseg.segmentation.schedule.time", SimpleNamespace(monotonic=lambda: now))
+    model = ss.Model(ss.SiteGraph(2, [[0, 1]]), ss.Flat(), ss.DirichletProcess(1.0))
+    drawn = sample_posterior(model, ss.Paper(), Schedule(1, seconds=2.0), 0, began=now - spent)
+    assert abs(drawn.n_sweeps - n_sweeps) <= (n_sweeps > FEWEST_SWEEPS)  # rounding
+    assert now <= max(102.0 - spent, 100.0 + FEWEST_SWEEPS * cost) + cost / 2 and drawn.burn_in == drawn.n_sweeps // 2
+
+
+@pytest.mark.parametrize("how", [{}, {"sweeps": 10}, {"seconds": 0.1}, {"sweeps": 10, "preset": "paper"}])
+def test_a_function_is_told_from_the_start_how_much_is_done_and_how_much_is_expected(how):
+    seen = []
+    ss.segment(coffee()[:60, :80], rng=0, progress=seen.append, **how)
+    assert seen[0]._replace(log_posterior=0.0) == Progress(0, 1, 0, 0.0, stage="reading")
+    stages = list(dict.fromkeys(progress.stage.partition(":")[0] for progress in seen))
+    assert stages[:4] == ["reading", "finding boundary evidence", "finding superpixels", "comparing superpixels"]
+    assert stages[4] == "sampling" and stages[-1] == "drawing outlines"
+    assert all(progress.done <= progress.total for progress in seen)
+    assert seen[-1].done == seen[-1].total > 1
+
+
+def test_the_sweeps_that_are_expected_follow_from_what_the_chains_lack():
+    seen = []
+    report = _Staged(seen.append)
+    report(Progress(5, 100, 2, -1.0))
+    report.stage("sampling: more", 0.2)
+    report(Progress(15, 100, 3, -2.0))
+    report.stage("drawing outlines")
+    assert [(at.done, at.total, at.stage) for at in seen] == [
+        (5, 100, "sampling"),
+        (5, 20, "sampling: more"),
+        (15, 20, "sampling: more"),
+        (15, 20, "drawing outlines"),
+    ]
 
 
 def test_chains_go_on_while_probabilities_partitions_or_traces_differ(found):

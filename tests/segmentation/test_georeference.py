@@ -72,6 +72,34 @@ def test_polygons_and_label_images_lie_where_the_image_lies(kind, tmp_path):
     assert np.array_equal(read_image(tmp_path / "out" / "labels.tif"), found.labels)
 
 
+@pytest.mark.parametrize("kind", ["UTM", "turned"])
+@pytest.mark.parametrize("how", [{"tile": (16, 16)}, {}, {"compression": "zlib"}], ids=str)
+def test_what_is_written_of_an_image_in_tiles_lies_there_too(kind, how, tmp_path):
+    pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
+    pytest.importorskip("dask", reason="the extra [distributed] is not installed")
+    tags, transform, epsg, urn = KINDS[kind]
+    tifffile.imwrite(tmp_path / "a.tif", np.kron(IMAGE, np.ones((3, 3), np.uint8)), extratags=tags, **how)
+    also, place = ("regions.geojson", "regions.csv", "boundary_probability.tif"), {"tile": 64, "jobs": 1, "rng": 0}
+    large = ss.segment_large(tmp_path / "a.tif", tmp_path / "large", sweeps=4, also=also, **place)
+    whole = ss.segment(tmp_path / "a.tif", sweeps=4, rng=0)
+    assert large.read_as == whole.read_as and "map coordinates" in large.read_as
+    assert large.summary()["georeference"] == {"transform": list(transform), "epsg": epsg}
+    for name in ("labels.tif", "boundary_probability.tif"):
+        again = read_picture(tmp_path / "large" / name).reading.georeference
+        assert again == whole.picture.reading.georeference
+    assert np.array_equal(read_image(tmp_path / "large" / "labels.tif"), large.labels.compute())
+    probability = read_image(tmp_path / "large" / "boundary_probability.tif")
+    assert np.abs(255 * probability - large.boundary_probability.compute()).max() < 0.01
+    collection = json.loads((tmp_path / "large" / "regions.geojson").read_text())
+    assert collection["crs"]["properties"]["name"] == urn and collection == json.loads(json.dumps(large.to_geojson()))
+    a, b, _, d, e, _ = transform
+    for feature, row in zip(collection["features"], large.region_rows, strict=True):
+        area = shapely.from_geojson(json.dumps(feature["geometry"])).area
+        assert feature["properties"] == row and area == pytest.approx(row["area"] * abs(a * e - b * d))
+    rows = (tmp_path / "large" / "regions.csv").read_text().splitlines()
+    assert len(rows) == 1 + large.n_regions and rows[0].startswith("image,region,label,area")
+
+
 @pytest.mark.parametrize(
     "tags",
     [

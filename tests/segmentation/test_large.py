@@ -22,10 +22,11 @@ from command import spinseg
 from effort import exhaustive
 from large_runs import contents, open_array, pieces, times
 from processes import PATIENCE, wait_until
-from spinseg._errors import InvalidInput, TaskError
+from spinseg._errors import InvalidInput, TaskBug, TaskError, is_expected
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.boundary.log_odds import BoundaryEvidence
 from spinseg.image.intensity import infer_intensity_range
+from spinseg.image.io import read_image
 from spinseg.image.picture import as_picture
 from spinseg.image.render import paint_edges
 from spinseg.sampler.convergence import standard_errors
@@ -35,6 +36,7 @@ from spinseg.segmentation.large.files import (
     create_ome_zarr,
     open_picture,
     shared_image,
+    write_chunk,
 )
 from spinseg.segmentation.large.segment_large import segment_large
 from spinseg.segmentation.large.tiles import Tiling, segment_tile
@@ -218,21 +220,25 @@ def check_written(found):
     assert sites.max() + 1 == graph.n_sites == found.partition.size
     assert labels.dtype == np.int32 and np.array_equal(labels, found.partition[sites] + 1)
     assert np.array_equal(found.labels.compute(), labels)
+    assert np.array_equal(read_image(found.folder / "labels.tif"), labels)
     touching = region_adjacency(sites)
     assert np.array_equal(touching.edges, graph.edges) and np.array_equal(touching.length, graph.length)
     painted = paint_edges(sites, graph.edges, found.separation)
     assert apart.dtype == np.uint8 and np.array_equal(apart, np.rint(255 * painted))
     assert np.array_equal(found.boundary_probability.compute(), apart)
     told = json.loads((found.folder / "result.json").read_text())
-    assert told["regions"] == found.n_regions == labels.max() == np.unique(labels).size
+    assert told["n_regions"] == found.n_regions == labels.max() == np.unique(labels).size
     assert graph.is_connected(found.partition)
     return told
 
 
 def test_what_is_written_is_what_was_found(found, image):
     told, graph = check_written(found), found.graph
-    expected = {"shape": list(SHAPE), "tiles": 4, "seed": 0, "sites": graph.n_sites, "edges": graph.n_edges}
-    assert told | expected | {"sweeps": 6, "detail": found.detail, "verdict": found.verdict} == told and found.seed == 0
+    expected = {"shape": list(SHAPE), "n_tiles": 4, "seed": 0, "n_sites": graph.n_sites, "n_edges": graph.n_edges}
+    assert (
+        told | expected | {"sweeps_done": 6, "detail": found.detail, "verdict": found.verdict} == told
+        and found.seed == 0
+    )
     assert open_array(found.folder / "boundary_probability.zarr").shape == (*SHAPE, 1)  # as others find it, too
     assert 1 < found.n_regions < 20
     assert found.separation.shape == (graph.n_edges,) and 0 < found.separation.max() <= 1
@@ -351,9 +357,7 @@ def test_presets_whose_clusters_cross_tiles_are_refused(place, wrong):
     assert not (place / "wrong").exists()
 
 
-def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles_also_of_a_run_that_goes_on(
-    image, tmp_path, here, monkeypatch
-):
+def test_numbers_of_12_bits_are_stretched_alike_in_all_tiles_also_of_a_run_that_goes_on(image, tmp_path, monkeypatch):
     """Hot pixels, and a bright corner that only some tiles show, change nothing of the range of the others."""
     seen, module = [], "spinseg.segmentation.large"
     monkeypatch.setattr(
@@ -396,13 +400,13 @@ def test_a_generator_gives_the_seed(place, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("n_channels", [1, 2])
-def test_other_channels_and_shapes(n_channels, here, tmp_path, capsys):
+def test_other_channels_and_shapes(n_channels, tmp_path, capsys):
     """Flat, so that all of it is one region, in tiles of which some have a single row."""
     flat = da.from_array(np.full((65, 30, n_channels), 77, np.uint8))
     found = segment_large(flat, tmp_path, **FAST | {"n_sites": 12, "sweeps": 8, "tile": 64}, chains=1)
     assert capsys.readouterr() == ("", "")
     assert found.diagnostics.converged is None and "One chain cannot show" in found.verdict
-    assert check_written(found)["regions"] == 1 and (found.labels.compute() == 1).all()
+    assert check_written(found)["n_regions"] == 1 and (found.labels.compute() == 1).all()
     (region,) = found.region_rows
     assert region["bbox"] == [0, 0, 65, 30] and region["area"] == 65 * 30 and region["boundary"] is None
     assert region["color"] == {1: "#4d4d4d", 2: None}[n_channels]
@@ -430,14 +434,14 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_end(place, capsys):
             break
     assert 2 <= len(before) < 12 and not (out / "result.json").exists()
 
-    run = started(place / "picture.zarr", "--out", out, *OPTIONS, "64")
+    run = started(place / "picture.zarr", "--out", out, *OPTIONS, "64", "--jobs", "2")
     children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
     wait_until(lambda: len(children.read_text().split()) > 1)  # one is Python's own
     os.killpg(run.pid, signal.SIGINT)
     _, errors = run.communicate(timeout=PATIENCE)
     after = times(out)
     assert len(after) > len(before) and before.items() <= after.items()  # that which was under way is finished
-    assert (run.returncode, errors.splitlines()[-1]) == (130, f"tile {len(after)}/12")
+    assert run.returncode == 130 and re.fullmatch(r"tile \d+/12", errors.splitlines()[-1])
     assert len(after) < 12 and not (out / "result.json").exists()
 
     segment_large(place / "picture.zarr", out, **smaller, progress=True)
@@ -452,12 +456,12 @@ def test_the_command_prints_what_is_asked(found, place):
     run = spinseg(*arguments, check=0)
     regions, look = run.stdout.splitlines()
     assert regions == f"{found.n_regions} regions of {found.graph.n_sites} sites"
-    assert str(found.folder / "overview.png") in look and str(found.folder / "labels.zarr") in look
+    assert str(found.folder / "overview.png") in look and str(found.folder / "labels.tif") in look
     assert "writing tile 4/4" in run.stderr
     run = spinseg(*arguments, "--quiet", check=0)
     assert run.stdout == run.stderr == ""
     run = spinseg(*arguments, "--json", "--quiet", check=0)
-    assert run.stderr == "" and json.loads(run.stdout)["regions"] == found.n_regions
+    assert run.stderr == "" and json.loads(run.stdout)["n_regions"] == found.n_regions
 
 
 @pytest.mark.parametrize(
@@ -502,9 +506,9 @@ def broken(*arguments):
     return np.zeros(2) + np.zeros(3)
 
 
-def test_a_bug_while_a_tile_is_made_is_not_taken_for_a_damaged_picture(here, place, tmp_path, monkeypatch):
+def test_a_bug_while_a_tile_is_made_is_not_taken_for_a_damaged_picture(place, tmp_path, monkeypatch):
     monkeypatch.setattr("spinseg.segmentation.large.segment_large.segment_tile", broken)
-    with pytest.raises(ValueError, match=r"^operands could not be broadcast"):
+    with pytest.raises(TaskBug, match=r"^tile 0: this is a bug .*: ValueError: operands could not be broadcast"):
         segment_large(place / "picture.zarr", tmp_path / "out", **FAST)
 
 
@@ -529,6 +533,32 @@ def test_a_dask_array_that_cannot_be_computed_gets_one_line(image, tmp_path):
     with pytest.raises(InvalidInput, match=r"^the picture cannot be read: ZeroDivisionError [^\n]*$"):
         segment_large(broken, tmp_path / "out", **FAST)
     assert not (tmp_path / "out" / SHARED_IMAGE).exists()
+
+
+@pytest.fixture
+def small_files():
+    """A disk that takes files of at most 5 kB: the plan of a run, but no part of an image."""
+    resource = pytest.importorskip("resource", reason="limits of processes")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_not_taken_for_a_damaged_picture(tmp_path, small_files):
+    noise = np.random.default_rng(0).integers(0, 255, (*SHAPE, 3), np.uint8)  # which cannot be compressed
+    with pytest.raises(OSError, match=f"^cannot write {tmp_path / SHARED_IMAGE}: file too large$") as told:
+        segment_large(da.from_array(noise), tmp_path, **FAST)
+    assert is_expected(told.value)
+    assert (tmp_path / "plan.json").exists() and not (tmp_path / SHARED_IMAGE).exists()
+
+
+def test_a_full_disk_names_the_image_that_is_not_written(tmp_path, small_files):
+    labels = create_ome_zarr(tmp_path / "a.zarr", SHAPE, 256, np.int32, 0)
+    noise = np.random.default_rng(0).integers(0, 2**31, SHAPE, np.int32)
+    with pytest.raises(OSError, match=f"^cannot write {tmp_path / 'a.zarr'}: file too large$") as told:
+        write_chunk(labels, tuple(slice(0, length) for length in SHAPE), noise)
+    assert is_expected(told.value)
 
 
 @exhaustive

@@ -8,7 +8,7 @@ import pytest
 
 import spinseg as ss
 from effort import effort
-from large_runs import IMAGES, contents, in_this_process, pieces, times
+from large_runs import IMAGES, contents, pieces, times
 from spinseg.segmentation.large.segment_large import segment_large
 
 zarr = pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
@@ -19,7 +19,7 @@ FAST = {"n_sites": 60, "sweeps": 4, "chains": 1, "tile": 64, "jobs": 1, "rng": 0
 SHAPE = (70, 100)  # four tiles
 FACTS = ("overview.png", "result.json")
 
-pytestmark = [pytest.mark.xdist_group("dask"), pytest.mark.usefixtures("here")]
+pytestmark = pytest.mark.xdist_group("dask")
 
 
 def noise(seed=0):
@@ -32,9 +32,7 @@ def place(tmp_path_factory):
     """A picture, and a finished run on it."""
     folder = tmp_path_factory.mktemp("run")
     zarr.create_array(str(folder / "picture.zarr"), data=noise(), chunks=(50, 60, 3))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spinseg._run.executor.run_in_processes", in_this_process)
-        segment_large(folder / "picture.zarr", folder / "whole", **FAST)
+    segment_large(folder / "picture.zarr", folder / "whole", **FAST)
     return folder
 
 
@@ -183,12 +181,12 @@ def test_a_picture_is_told_by_its_content_not_by_its_date(tmp_path):
 
 
 def test_a_picture_that_changes_while_tiles_are_made_is_told(tmp_path, monkeypatch):
-    def tiles(work, tasks, jobs):
+    def tiles(work, tasks, started):
         for place, task in enumerate(tasks):
             yield place, work(task, None)
             tifffile.imwrite(tmp_path / "picture.tif", noise(seed))
 
-    monkeypatch.setattr("spinseg._run.executor.run_in_processes", tiles)
+    monkeypatch.setattr("spinseg._run.executor._run_here", tiles)
     tifffile.imwrite(tmp_path / "picture.tif", noise(0))
     seed = 0  # written again, but as it was
     segment_large(tmp_path / "picture.tif", tmp_path / "same", **FAST)

@@ -133,6 +133,36 @@ def test_an_unknown_option_lists_those_of_the_preset(preset, name):
         kind(estimates="vi")
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("seed", "rng"),
+        ("random_state", "rng"),
+        ("random_seed", "rng"),
+        ("sweep", "sweeps"),
+        ("chanel_axis", "channel_axis"),
+        ("worker", "workers"),
+        ("estimates", "estimate"),
+    ],
+)
+@pytest.mark.parametrize("preset", ["auto", "classes", ss.Photo()])
+def test_an_unknown_option_that_means_a_keyword_of_segment_names_it(preset, name, meant):
+    with pytest.raises(ss.InvalidInput, match=rf"^unknown option: {name}\. The preset .*\. Did you mean {meant}\?$"):
+        ss.segment("no such image.png", preset, **{name: 0})
+
+
+def test_an_unknown_option_names_no_keyword_that_there_is_not():
+    for call in (ss.Photo, lambda **options: ss.segment("no such image.png", **options)):
+        with pytest.raises(ss.InvalidInput) as error:
+            call(option=1)
+        assert "Did you mean options" not in str(error.value)
+    with pytest.raises(ss.InvalidInput) as error:
+        ss.Photo(seed=0)
+    assert "rng" not in str(error.value)
+    with pytest.raises(ss.InvalidInput, match=r"Did you mean rng\?$"):
+        ss.segment_large("no such image.tif", "out", seed=0)
+
+
 def test_a_name_is_that_of_one_preset_only():
     with pytest.raises(TypeError, match=r"^Finer must have a name of its own"):
         type("Finer", (ss.Photo,), {})

@@ -181,7 +181,8 @@ def test_hard_input_is_read_in_a_way_that_is_stated_as_an_array_and_as_a_file(na
     image, says, least = HARD[name]
     np.save(tmp_path / "a.npy", image)
     for given in (image, str(tmp_path / "a.npy")):
-        found = ss.segment(given, "classes", sweeps=20, chains=1, rng=0)
+        axis = None if name == "slices or channels" else "auto"
+        found = ss.segment(given, "classes", channel_axis=axis, sweeps=20, chains=1, rng=0)
         assert says in found.read_as and found.n_clusters >= least, found.read_as
         assert np.isfinite(found.boundary_probability).all()
 

@@ -1,11 +1,13 @@
 """Segmentations with seeds: every draw and every estimate of a photograph keeps them, and the call repeats."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
+from skimage.measure import label
 
 import spinseg as ss
 from effort import exhaustive
@@ -141,5 +143,31 @@ def test_seeds_that_contradict_the_mask_or_each_other_are_refused(picture):
     walls = np.zeros(picture.shape[:2], int)
     walls[:, 70:72] = 2
     walls[50, 10] = walls[50, 140] = 1
+    with pytest.raises(
+        ss.InvalidInput, match=r": got 'seed 1', whose parts at \(50, 10\) and \(50, 140\) are kept apart\. Give"
+    ):
+        ss.segment(picture, seeds=walls)
     with pytest.raises(ss.InvalidInput, match="seeds must have sites that can be connected without passing another"):
         ss.segment(picture, seeds=walls)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_labels_of_an_earlier_image_in_parts_are_refused_with_their_places_and_the_remedies_work(
+    picture, step, monkeypatch
+):
+    if step > 1:
+        monkeypatch.setattr(ss.Photo, "max_pixels", picture.shape[0] * picture.shape[1] // step**2)
+    bands = np.arange(picture.shape[1]) // 8
+    before = np.broadcast_to(
+        np.where(bands == 3, 2, np.where(bands == 9, 3, 1)), picture.shape[:2]
+    )  # 1 is in three parts
+    with pytest.raises(ss.InvalidInput, match=r"^seeds must [^\n]*: got 'seed 1', [^\n]*\.$") as refused:
+        ss.segment(picture, "photo", seeds=before, **SHORT)
+    first, second = (tuple(map(int, place.split(", "))) for place in re.findall(r"\((\d+, \d+)\)", str(refused.value)))
+    parts = label(before, connectivity=1)
+    assert before[first] == before[second] == 1 and parts[first] != parts[second]
+    assert "Give each part a number of its own, or set enough pixels between them to 0." in str(refused.value)
+    assert_kept(ss.segment(picture, "photo", seeds=parts, **SHORT).labels, parts)
+    free = before.copy()
+    free[:40] = 0
+    assert_kept(ss.segment(picture, "photo", seeds=free, **SHORT).labels, free)

@@ -20,7 +20,6 @@ from spinseg.segmentation.large.tiles import MARGIN, WINDOW, Tiling, relative_to
 da = pytest.importorskip("dask.array", reason="the extra [distributed] is not installed")
 pytest.importorskip("zarr", reason="the extra [zarr] is not installed")
 
-pytestmark = pytest.mark.usefixtures("here")
 FAST = {"sweeps": 8, "chains": 1, "jobs": 1, "rng": 3}
 
 

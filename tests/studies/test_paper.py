@@ -44,7 +44,7 @@ def test_without_matplotlib_one_line_says_what_to_install_before_any_work(figure
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.setattr(figure, "sample", None, raising=False)
-    with pytest.raises(ImportError, match=r"^[^\n]+pip install 'spinseg\[paper\]'$"):
+    with pytest.raises(ImportError, match=r"^[^\n]+pip install 'spinseg\[plot\]'$"):
         figure.reproduce(tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -84,6 +84,12 @@ def printable(path: FilePath) -> str:
     return "".join(c if c.isprintable() else "?" for c in os.fsdecode(path))
 
 
+def print_line(line: str) -> None:
+    """Print a line on standard error, if the process has one: `print` would take standard output instead of None."""
+    if sys.stderr is not None:
+        print(line, file=sys.stderr, flush=True)
+
+
 def print_warning(line: str) -> None:
-    """Print a line on standard error."""
-    print(f"spinseg: {line}", file=sys.stderr, flush=True)
+    """Print a line on standard error that names the program."""
+    print_line(f"spinseg: {line}")

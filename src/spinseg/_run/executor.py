@@ -18,12 +18,16 @@ from multiprocessing import connection, resource_tracker
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from spinseg._errors import TaskFailure, needing
+from spinseg._errors import InvalidInput, TaskFailure, needing
 from spinseg._run import THREAD_VARIABLES
-from spinseg._run.atomic import print_warning
+from spinseg._run.atomic import print_line, print_warning
 from spinseg._validation import check_int, invalid
 
-UNGUARDED = "a script must start processes under `if __name__ == '__main__':`"
+STARTING = "spinseg worker that starts"  # name of a process that still imports the script that started it
+UNGUARDED = (
+    "no process could start: each one imports the script that was run. Put the calls of the script under "
+    "`if __name__ == '__main__':`, or use jobs=1, which needs no processes."
+)
 STOP = b"stop"  # no pickle begins with these bytes
 POLL_SECONDS = 0.1  # between two checks for Ctrl-C
 TASKS_PER_THREAD = 3  # submitted to a cluster at a time, so that none of its threads waits
@@ -47,31 +51,42 @@ def n_processors() -> int:
 
 
 def check_jobs(jobs: int | None, dask: str | None) -> int:
-    """The number of processes, by default one for each processor; `jobs` and the address `dask` exclude each other."""
+    """The number of processes, by default one for each processor; `jobs` and the address `dask` exclude each other.
+
+    In a process that still imports the script that started it, this ends the process: see UNGUARDED.
+    """
+    _end_if_starting()
     if jobs is not None and dask is not None:
         invalid("jobs", "not be combined with dask", jobs)
     return check_int("jobs", n_processors() if jobs is None else jobs, at_least=1)
 
 
 def run_tasks(
-    work: Work, tasks: Sequence[Any], *, jobs: int, dask: str | None = None, in_process: bool = False
+    work: Work,
+    tasks: Sequence[Any],
+    *,
+    jobs: int,
+    dask: str | None = None,
+    in_process: bool = False,
+    started: Callable[[int], object] = lambda index: None,
 ) -> Iterator[tuple[int, Any]]:
     """Yield the index of each task and what `work` returned for it, or a TaskFailure, as tasks finish.
 
     It is called as work(task, check_interrupt). A long task calls `check_interrupt` now and then, with any arguments:
     it raises KeyboardInterrupt where the task should return what it has. `dask` is the address of a scheduler to use
     instead of processes. Tasks `in_process` run one after the other, and Ctrl-C raises KeyboardInterrupt in the task
-    itself.
+    itself. `started` is called with the index of each task that starts, unless a scheduler does it.
     """
     if in_process:
-        return _run_here(work, tasks)
+        return _run_here(work, tasks, started)
     if dask is not None and tasks:
         return run_on_dask(work, tasks, dask)
-    return run_in_processes(work, tasks, jobs)
+    return run_in_processes(work, tasks, jobs, started)
 
 
-def _run_here(work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+def _run_here(work: Work, tasks: Sequence[Any], started: Callable[[int], object]) -> Iterator[tuple[int, Any]]:
     for index, task in enumerate(tasks):
+        started(index)
         start = time.perf_counter()
         try:
             result = work(task, never_interrupted)
@@ -80,13 +95,17 @@ def _run_here(work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         yield index, result
 
 
-def run_in_processes(work: Work, tasks: Sequence[Any], jobs: int) -> Iterator[tuple[int, Any]]:
+def run_in_processes(
+    work: Work, tasks: Sequence[Any], jobs: int, started: Callable[[int], object] = lambda index: None
+) -> Iterator[tuple[int, Any]]:
     """Yield the index of each task and its result or TaskFailure, as `run_tasks` does, from `jobs` processes.
 
-    A process that is killed costs the one task that it was running. After Ctrl-C no further task starts, the running
+    A process that is killed costs the one task that it was running. If processes cannot start, because the script that
+    was run has no main guard, InvalidInput is raised. After Ctrl-C no further task starts, the running
     ones are asked to stop, their results are still yielded, and then KeyboardInterrupt is raised.
     """
-    waiting, interrupts = deque(enumerate(tasks)), list[int]()
+    _end_if_starting()
+    waiting, interrupts, is_stopping = deque(enumerate(tasks)), list[int](), False
     pickled_work = _pickled(work)
     idle: list[_Worker] = []
     busy: dict[Any, _Worker] = {}  # by their pipes
@@ -97,6 +116,7 @@ def run_in_processes(work: Work, tasks: Sequence[Any], jobs: int) -> Iterator[tu
                     idle = [worker for worker in idle if worker.process.is_alive()]
                     worker = idle.pop() if idle else _Worker(pickled_work)
                     busy[worker.pipe] = worker
+                    started(waiting[0][0])
                     worker.start(*waiting.popleft())
                 for pipe in connection.wait(list(busy), timeout=POLL_SECONDS):
                     worker = busy.pop(pipe)
@@ -104,6 +124,9 @@ def run_in_processes(work: Work, tasks: Sequence[Any], jobs: int) -> Iterator[tu
                     yield worker.index, worker.result()
                 for worker in busy.values() if interrupts else ():
                     worker.stop()
+                if interrupts and busy and not is_stopping:
+                    is_stopping = True
+                    print_line("Stopping as soon as what has begun is saved.")
             if interrupts:
                 raise KeyboardInterrupt
         finally:
@@ -119,10 +142,12 @@ class _Worker:
     def __init__(self, work: bytes) -> None:
         context = multiprocessing.get_context("spawn")  # threads do not survive a fork
         self.pipe, child_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(child_end, work))
+        self.process = context.Process(target=_serve, args=(child_end,), name=STARTING)
         with _sigint_blocked(), _single_threaded():
             self.process.start()
         child_end.close()  # so that the pipe ends with the process
+        with suppress(OSError):  # the process ended: `result` finds out
+            self.pipe.send_bytes(work)  # as an argument of a process that ends, it would block the start forever
 
     def start(self, index: int, task: Any) -> None:
         """Send a task to the process."""
@@ -145,8 +170,9 @@ class _Worker:
         except (EOFError, OSError):
             self.process.join()
             code = self.process.exitcode or 0
-            why = UNGUARDED if code == 1 else "perhaps the memory was not enough"  # 1: Python itself failed to start it
-            failure = f"its process ended with exit code {code}; {why}"
+            if code == 1:  # that of Python where a script fails
+                raise InvalidInput(UNGUARDED) from None
+            failure = f"its process ended with exit code {code}; perhaps the memory was not enough"
             return TaskFailure(time.perf_counter() - self.start_time, failure)
         try:
             return pickle.loads(content)
@@ -166,8 +192,15 @@ def _pickled(value: Any) -> bytes:
         return dumps(value)
 
 
-def _serve(pipe: Any, pickled_work: bytes) -> None:
-    """Run the tasks that come through a pipe, until it is closed or STOP comes."""
+def _end_if_starting() -> None:
+    """End a process that would start others, or do the work of the one that started it, instead of its own."""
+    if multiprocessing.current_process().name == STARTING:
+        os._exit(1)  # not by an exception: its traceback would be one more for each process
+
+
+def _serve(pipe: Any) -> None:
+    """Run the tasks that come through a pipe, after the work to do with each, until it is closed or STOP comes."""
+    multiprocessing.current_process().name = "spinseg worker"
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; STOP comes by the pipe
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it tells of reads that zarr leaves after a damaged chunk
     work: Work | None = None
@@ -177,6 +210,7 @@ def _serve(pipe: Any, pickled_work: bytes) -> None:
             raise KeyboardInterrupt
 
     with suppress(EOFError, OSError):  # the other end is gone; exceptions of the task are caught within
+        pickled_work = pipe.recv_bytes()
         for content in iter(pipe.recv_bytes, STOP):
             start = time.perf_counter()
             try:
@@ -185,7 +219,7 @@ def _serve(pipe: Any, pickled_work: bytes) -> None:
             except KeyboardInterrupt:
                 why = "it was interrupted before there was a result"
                 answer = _pickled(TaskFailure(time.perf_counter() - start, why))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 answer = _pickled(TaskFailure.from_exception(error, time.perf_counter() - start))
             pipe.send_bytes(answer)
 

@@ -1,10 +1,12 @@
 """The progress of long work on standard error: a bar on a terminal, and now and then a line elsewhere."""
 
-import sys
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+
+from spinseg._run.atomic import print_line
 
 LINE_SECONDS = 5.0  # at least, between two lines where there is no terminal to draw a bar on
 
@@ -12,7 +14,9 @@ LINE_SECONDS = 5.0  # at least, between two lines where there is no terminal to 
 class Progress(NamedTuple):
     """How far sampling has come: the sweeps of all chains together, and the state of the slowest chain.
 
-    While `compiling` is true, the sampler is being compiled for this machine and no sweep has begun.
+    `total` is the number of sweeps that are expected, which may change, and `stage` says what is being done, in words.
+    Before the first sweep, as while an image is read, `done` is 0, `total` is 1 and there are no clusters. While
+    `compiling` is true, the sampler is being compiled for this machine.
     """
 
     done: int
@@ -20,6 +24,7 @@ class Progress(NamedTuple):
     n_clusters: int
     log_posterior: float
     compiling: bool = False
+    stage: str = "sampling"
 
 
 Report = Callable[[Progress], None]
@@ -29,12 +34,12 @@ Count = Callable[[int, int, str], None]
 
 @contextmanager
 def reporting(progress: bool | Report | None, name: str = "") -> Iterator[Report]:
-    """A function to call with a Progress: the caller's own, or one that draws a bar for True.
+    """A function to call with a Progress, which has stages: one that calls the caller's, or draws a bar for True.
 
     By default, for None, only the notice of compiling is printed, and for False nothing.
     """
     if callable(progress):
-        yield progress
+        yield progress if hasattr(progress, "stage") else _Staged(progress)
     elif progress:
         with _sampling_bar(name) as report:
             yield report
@@ -61,7 +66,7 @@ def counting(shown: bool) -> Iterator[Count]:
         def count(n_done: int, n_total: int, text: str) -> None:
             nonlocal due
             if time.monotonic() >= due or n_done == n_total:
-                print(text, file=sys.stderr, flush=True)
+                print_line(text)
                 due = time.monotonic() + LINE_SECONDS
 
         yield count
@@ -76,14 +81,32 @@ def compiling_notice() -> Report:
         if progress.compiling and not printed:
             printed = True
             line = "Compiling the sampler for this machine, this once: it takes 10 to 30 seconds, longer on a busy one."
-            print(line, file=sys.stderr, flush=True)
+            print_line(line)
 
     return report
 
 
 def stage_of(report: Any) -> Stage:
-    """The function of a bar that says what is being done; for any other report, one that does nothing."""
+    """The function of a report that says what is being done; for a report without stages, one that does nothing."""
     return getattr(report, "stage", lambda words, share=None: None)
+
+
+class _Staged:
+    """Calls a function with the sweeps that are expected, and once at the start of each stage."""
+
+    def __init__(self, report: Report) -> None:
+        self.report, self.share, self.words = report, 1.0, "sampling"
+        self.latest = Progress(0, 1, 0, math.nan)
+
+    def stage(self, words: str, share: float | None = None) -> None:
+        """Say what is being done, and which share of all sweeps is expected; without a share, that of before."""
+        self.words, self.share = words, share or self.share
+        self(self.latest)
+
+    def __call__(self, progress: Progress) -> None:
+        self.latest = progress
+        total = max(progress.done, round(progress.total * self.share), 1)
+        self.report(progress._replace(total=total, stage=self.words))
 
 
 @contextmanager

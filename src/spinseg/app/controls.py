@@ -173,6 +173,11 @@ class UserSettings:
         now, then = ({**vars(each), "numbers": None, **each.numbers} for each in (self, before))
         return {name for name in {*now, *then} if now.get(name) != then.get(name)}
 
+    def keeps_seeds_of(self, before: "UserSettings") -> bool:
+        """Whether all pixels of the seeds before are still those of the same seeds."""
+        now, then = ({(n, *pixel) for n, pixels in each.seeds.items() for pixel in pixels} for each in (self, before))
+        return then <= now
+
     def options(self, n_pixels: int) -> dict[str, Any]:
         """The options of the preset for an image of `n_pixels`: not more than MAX_SITES."""
         kind = Preset.known[self.preset]

@@ -15,11 +15,11 @@ from spinseg._run.executor import n_processors
 from spinseg.app.chain_run import ChainRun, match_labels
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sampler import Sampler
+from spinseg.segmentation.schedule import ROUND_SWEEPS
 
 MAX_RUNNING_CHAINS = max(4, n_processors())  # of all sessions together
 CHAIN_THREADS = ThreadPoolExecutor(MAX_RUNNING_CHAINS, "chain")  # so that chains never wait for other work
 ROUND_SECONDS = 0.07
-DIAGNOSIS_SECONDS = 1.0  # between two diagnoses
 MIN_DIAGNOSED_SWEEPS = 40
 IDLE_RATIO = 19  # while the chains run, they have the processor for this many times as long as refining takes
 POLL_SECONDS = 0.05
@@ -45,9 +45,11 @@ class RunLoop:
         self.doing: str | None = None  # what is being prepared, in words
         self._kept: Sampler | None = None  # whose chains go on, although more sweeps are of no use
         self.lock, self.changed = asyncio.Lock(), asyncio.Event()
+        self._analysis = asyncio.Lock()  # of whatever diagnoses or refines, so that the latest finds the most sweeps
         self.labels: list[NDArray[np.int32]] = []  # of each chain, in numbers that clusters keep from frame to frame
         self._latest: tuple[ChainRun, dict[str, Any]] | None = None  # the run of the latest frame, and the frame
-        self._agreement: dict[str, Any] | None = None
+        self.agreement: dict[str, Any] | None = None
+        self._diagnosed: tuple[ChainRun, int] | None = None  # the run that the agreement is of, after how many sweeps
         self._outlined: tuple[Sampler, int] | None = None  # whose draws, after how many sweeps, outlines are made from
         self._outlines: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None  # sites before and after refining
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -65,7 +67,7 @@ class RunLoop:
 
     def start(self, speed: float | None) -> None:
         """Let the chains run, at most `speed` sweeps a second; those that had stopped by themselves go on."""
-        if not self.running and self.chain_run is not None and self._agreement and self._agreement["enough"]:
+        if not self.running and self.chain_run is not None and self.agreement and self.agreement["enough"]:
             self._kept = self.chain_run.sampler
         self.running, self._speed = True, speed
         self._in_background(self._run_rounds)
@@ -90,12 +92,16 @@ class RunLoop:
         self.doing = words
         self.notify()
 
-    async def begin(self, run: ChainRun) -> None:
-        """Replace the present run by a new one; the caller holds `lock`."""
-        if not run.earlier:
+    async def begin(self, run: ChainRun, agreement: dict[str, Any] | None = None) -> None:
+        """Replace the present run; the caller holds `lock`. Chains of a run that was finished before rest.
+
+        `agreement` is what was known of the run, if there were others since.
+        """
+        if not run.earlier or run.scene != self.prepared().scene:
             self.labels = []
         await asyncio.to_thread(self._record, run)
-        self.chain_run, self._agreement, self._outlined = run, None, None
+        self.chain_run, self.agreement, self._diagnosed, self._outlined = run, agreement, None, None
+        self.running = self.running and not (agreement and agreement["enough"])
         self.announce()
 
     def change_detail(self, run: ChainRun) -> None:
@@ -134,10 +140,16 @@ class RunLoop:
     async def _run_rounds(self) -> None:
         """Make rounds of about ROUND_SECONDS until the chains are paused or no memory is left.
 
-        Nothing is awaited between the last test of `running` and the end, so that `start` knows whether it has ended.
+        No round passes a multiple of ROUND_SWEEPS, where it is decided whether the chains stop: by their draws alone,
+        however long anything takes. Nothing is awaited between the last test of `running` and the end, so that `start`
+        knows whether it has ended.
         """
         size, due = 1, time.perf_counter()
         while self.running:
+            run = self.chain_run
+            if run is not None and run.n_sweeps % ROUND_SWEEPS == 0 and self._is_undiagnosed(run):
+                await self._diagnose_and_stop()
+                continue
             async with self.lock:
                 began, run, speed = time.perf_counter(), self.chain_run, self._speed
                 if run is None or not run.n_left:
@@ -145,7 +157,7 @@ class RunLoop:
                 if run is None or not self.running:
                     break
                 size = size if speed is None else max(1, round(speed * ROUND_SECONDS))
-                size = min(size, run.n_left)
+                size = min(size, run.n_left, ROUND_SWEEPS - run.n_sweeps % ROUND_SWEEPS)
                 self._in_round = True
                 try:
                     await self._advance(run, size)
@@ -159,6 +171,7 @@ class RunLoop:
             rate, before = size / (time.perf_counter() - began), self._sweeps_per_second
             self._sweeps_per_second += (0.2 if before else 1.0) * (rate - before)
             size = max(1, min(int(size * ROUND_SECONDS / seconds), 2 * size))
+        self.announce()  # the chains rest: what was drawn since the last diagnosis is diagnosed
 
     async def _advance(self, run: ChainRun, n_sweeps: int) -> None:
         """Make this many more sweeps, and record where the chains are."""
@@ -197,7 +210,7 @@ class RunLoop:
         sampler, n_outlined = self._outlined or (None, 0)
         outlined = n_outlined if sampler is run.sampler else 0  # the sweep at which outlines were refined
         traces = run.traces(n_sent if stage == frame["stage"] else 0, frame["sweeps"])
-        return frame | state | {"agreement": self._agreement, "outlined": outlined, "traces": traces}
+        return frame | state | {"agreement": self.agreement, "outlined": outlined, "traces": traces}
 
     def announce(self) -> None:
         """Wake all who wait for a frame, and diagnose and refine what was drawn since."""
@@ -211,51 +224,58 @@ class RunLoop:
         self.changed = asyncio.Event()
 
     async def _diagnose(self) -> None:
-        """Diagnose the chains about once a second, until all that was drawn is diagnosed.
+        """Diagnose chains that rest. Those that run are diagnosed where it is decided whether they stop."""
+        while not self.running and self.chain_run is not None and self._is_undiagnosed(self.chain_run):
+            await self._diagnose_and_stop()
 
-        Chains that more sweeps are of no use to stop, unless the user has let them go on. They rest while that is
-        decided, so that it holds for all that was drawn.
+    def _is_undiagnosed(self, run: ChainRun) -> bool:
+        """Whether there are sweeps that were not diagnosed, and enough for it."""
+        enough = len(run.starts) > 1 and run.n_sweeps >= MIN_DIAGNOSED_SWEEPS
+        return enough and not self.closed and self._diagnosed != (run, run.n_sweeps)
+
+    async def _diagnose_and_stop(self) -> None:
+        """Diagnose the chains. Those that more sweeps are of no use to stop, unless the user has let them go on.
+
+        That is said once their outlines are refined, so that nothing changes afterwards.
         """
-        diagnosed: tuple[ChainRun, int] | None = None
-        while not self.closed:
-            run = self.chain_run
-            if run is None or len(run.starts) < 2 or run.n_sweeps < MIN_DIAGNOSED_SWEEPS:
-                return
-            if diagnosed == (run, run.n_sweeps):
-                return
-            with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
+        with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
+            async with self._analysis:
                 run, draws = await self.draws()
+                if not self._is_undiagnosed(run):
+                    return
                 found = await asyncio.to_thread(run.agreement, draws)
-                if found["enough"] and self.running and run.sampler is not self._kept:
-                    async with self.lock:
-                        run = self.sampled()
-                        draws = run.draws()
-                        found = await asyncio.to_thread(run.agreement, draws)
-                        self.running = self.running and not (found["enough"] and run.sampler is not self._kept)
-                diagnosed = run, draws.n_sweeps
-                if run is self.chain_run:
-                    self._agreement = found
-                    self.notify()
-            await asyncio.sleep(DIAGNOSIS_SECONDS)
+                stops = self.running and found["enough"] and run.sampler is not self._kept
+                if stops:
+                    await self._refine_outlines(run, draws)
+                if run is self.chain_run and run.n_sweeps == draws.n_sweeps:
+                    self.agreement, self._diagnosed = found, (run, run.n_sweeps)
+                    self.running = self.running and not stops
+            self.notify()
 
     async def _refine(self) -> None:
         """Refine the outlines until they are those of all that was drawn: now and then while the chains run."""
         while not self.closed:
             run, began = self.chain_run, time.monotonic()
-            if run is None or not run.n_sweeps or not run.problem.preset.refines(run.problem):
+            if run is None or not run.n_sweeps or self._outlined == (run.sampler, run.n_sweeps):
                 return
-            if self._outlined == (run.sampler, run.n_sweeps):
+            if not run.problem.preset.refines(run.problem):
                 return
             with contextlib.suppress(NotYet):  # the chains were restarted meanwhile
-                run, draws = await self.draws()
-                if self.running and not run.is_quick_to_estimate(draws):
-                    return
-                self._outlines = run.problem.sites, await asyncio.to_thread(run.refined_sites, draws)
-                self._outlined = run.sampler, draws.n_sweeps
+                async with self._analysis:
+                    run, draws = await self.draws()
+                    if self.running and not run.is_quick_to_estimate(draws):
+                        return
+                    await self._refine_outlines(run, draws)
                 self.notify()
             due = time.monotonic() + IDLE_RATIO * (time.monotonic() - began)
             while self.state == "running" and time.monotonic() < due:
                 await asyncio.sleep(POLL_SECONDS)
+
+    async def _refine_outlines(self, run: ChainRun, draws: Chains) -> None:
+        """Refine the outlines by these draws, where the preset refines any; the caller holds `_analysis`."""
+        if run.problem.preset.refines(run.problem) and self._outlined != (run.sampler, draws.n_sweeps):
+            self._outlines = run.problem.sites, await asyncio.to_thread(run.refined_sites, draws)
+            self._outlined = run.sampler, draws.n_sweeps
 
     def outlined_sites(self, run: ChainRun) -> NDArray[np.int32]:
         """The sites of a run with the latest outlines; as they are if there are none.

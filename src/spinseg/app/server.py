@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import os
+import signal
 import socket
 import threading
 import warnings
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
 from typing import Any
 
 from starlette.applications import Starlette
@@ -105,12 +107,19 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(N_THREADS))
         reaping = asyncio.create_task(sessions.reap_idle())
-        threading.Thread(target=sessions.compile, daemon=True).start()
+        threading.Thread(target=compile_sampler, daemon=True).start()
         started()
         yield
         reaping.cancel()
         for session in sessions.by_id.values():
             session.loop.close()
+
+    def compile_sampler() -> None:
+        try:
+            sessions.compile()
+        except RuntimeError:
+            if not sessions.stopping():  # else it cannot start threads any more, and nobody waits for it
+                raise
 
     error_handlers: dict[Any, Any] = {
         Refused: lambda request, error: error_response(error.status, str(error)),
@@ -149,5 +158,14 @@ def serve(port: int | None = None, open_browser: bool = True) -> None:
     options: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False, "ws": "none"}
     server = uvicorn.Server(uvicorn.Config(application(sessions, started), timeout_graceful_shutdown=3, **options))
     sessions.stopping = lambda: server.should_exit
-    with contextlib.suppress(KeyboardInterrupt):
-        server.run(sockets=[listening])
+    forced = server.handle_exit
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT:  # a second one would end requests, and asyncio, with tracebacks
+            server.should_exit = True
+        else:
+            forced(number, frame)
+
+    server.handle_exit = stop
+    signal.signal(signal.SIGINT, stop)  # before and after those of uvicorn, else asyncio has one of its own
+    server.run(sockets=[listening])

@@ -36,11 +36,14 @@ from spinseg.segmentation.verdict import one_region_warning, unit_of
 MAX_SESSIONS, MAX_TOTAL_PIXELS = 40, 150_000_000
 STOP_SECONDS, CLOSE_SECONDS = 2.0, 30.0  # after the last listener left: the chains stop, the session is closed
 MAX_DISPLAYED_PIXELS = 300_000
+MAX_UNDONE = 10  # strokes that can be removed without a restart of the chains
 N_CONDITIONED = 2  # draws of each chain and level of detail that scribbles are applied to at once
 FULL = "{running} chains are running already, and at most {most} may run at a time: pause or close another image first."
 FORBIDDEN = "This prior forbids the segmentations that the chains had reached, so the chains were restarted."
 CUT = "A superpixel was cut between two colors, so the chains were restarted."
 WHOLE = "Superpixels that were cut between two colors are whole again, so the chains were restarted."
+REMOVED = "Scribbles were removed, so the chains were restarted."
+BACK = "Scribbles were removed, so the chains are those from before them."
 OTHER_SITES = "There are other superpixels now, so the chains were restarted."
 NO_FILE = "Scribbles are part of the Python code. For the command they would be a file, --seeds."
 NO_COMMAND = "The settings were changed while the chains ran. The Python code repeats that; one command line cannot."
@@ -62,6 +65,8 @@ class Session:
         self._pending_chains: list[int] = []  # of settings that are being applied
         self._shown_detail: float | None = None  # of the last result
         self._whole: Problem | None = None  # the present posterior before superpixels were cut, if there was one
+        # The runs before each of the latest changes of scribbles, with what was known of their agreement.
+        self._before: list[tuple[ChainRun, dict[str, Any] | None]] = []
 
     @property
     def n_chains(self) -> int:
@@ -77,14 +82,35 @@ class Session:
         try:
             async with self.loop.lock:
                 run = self.loop.chain_run
-                if run is None or not settings.changes(run.settings) <= {"detail"}:
+                changes = {"preset"} if run is None else settings.changes(run.settings)
+                if run is not None and changes == {"detail"}:  # draws are of every detail
+                    self.loop.change_detail(self._at_detail(run, settings))
+                elif run is not None and changes and changes <= {"detail", "seeds"}:
+                    await self._change_scribbles(run, settings)
+                elif changes:
+                    self._before.clear()
                     await self.loop.begin(await asyncio.to_thread(self._new_run, settings, self._reporter()))
-                elif settings != run.settings:  # draws are of every detail
-                    problem = replace(run.problem, preset=settings.preset_for(self.picture))
-                    self.loop.change_detail(run._replace(problem=problem, settings=settings))
         finally:
             self.loop.report(None)
             self._pending_chains.remove(settings.chains)
+
+    def _at_detail(self, run: ChainRun, settings: UserSettings) -> ChainRun:
+        """A run under settings that differ from its own in the detail alone."""
+        problem = replace(run.problem, preset=settings.preset_for(self.picture))
+        return run._replace(problem=problem, settings=settings)
+
+    async def _change_scribbles(self, run: ChainRun, settings: UserSettings) -> None:
+        """Continue with other scribbles; if some were removed, with the run from before them and all its draws."""
+        same = [i for i, (kept, _) in enumerate(self._before) if settings.changes(kept.settings) <= {"detail"}]
+        if not same:
+            following = await asyncio.to_thread(self._new_run, settings, self._reporter())
+            self._before = [*self._before, (run, self.loop.agreement)][-MAX_UNDONE:]
+            return await self.loop.begin(following)
+        kept, agreement = self._before[same[-1]]
+        del self._before[same[-1] :]
+        scene = run.scene + (not np.array_equal(run.problem.sites, kept.problem.sites))
+        kept = self._at_detail(kept, settings)._replace(scene=scene, stage=run.stage + 1, note=BACK)
+        await self.loop.begin(kept, agreement)
 
     def _reporter(self) -> Callable[[str], None]:
         """A function for other threads that shows what is being prepared."""
@@ -109,11 +135,12 @@ class Session:
         if run.n_sweeps:
             earlier += ((run.n_sweeps, run.python_line(self.source)),)
         if earlier and not changes & RESTARTING:
-            labels = run.labels()
-            if labels.shape[1] == problem.model.graph.n_sites:
+            labels, keeps_seeds = run.labels(), settings.keeps_seeds_of(run.settings)
+            if keeps_seeds and labels.shape[1] == problem.model.graph.n_sites:
                 with contextlib.suppress(InvalidInput):  # which says that no such start is allowed
                     return ChainRun.create(problem, settings, labels, earlier, **about)
-            about["note"] = FORBIDDEN if same_sites else _new_sites_note(changes, run.problem, problem)
+            same_sites_note = FORBIDDEN if keeps_seeds else REMOVED
+            about["note"] = same_sites_note if same_sites else _new_sites_note(changes, run.problem, problem)
         return ChainRun.create(problem, settings, **about)
 
     def _problem(self, run: ChainRun, settings: UserSettings, stage: Callable[[str], None]) -> Problem:

@@ -9,7 +9,7 @@ import typer
 
 from spinseg._advice import Advice, Setting
 from spinseg._errors import TaskFailure, is_expected
-from spinseg._run.atomic import printable
+from spinseg._run.atomic import print_line, print_warning, printable
 from spinseg._validation import invalid
 
 WRONG_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
@@ -61,7 +61,7 @@ def print_error(line: str, name: str = "", *, bug: bool = False) -> None:
     if flag in (word.partition("=")[0] for word in sys.argv):
         line = line.replace(f"{name} must ", f"{flag} must ", 1)
     hint = " (run it with --debug to see the traceback)" if bug else ""
-    print(f"spinseg: {line}{hint}", file=sys.stderr, flush=True)
+    print_warning(f"{line}{hint}")
 
 
 def flag_of(name: str) -> str:
@@ -83,8 +83,7 @@ def with_flags(advice: str | None) -> str:
 def print_doubt(source: str, read_as: str, otherwise: str | None) -> None:
     """Say how a file was read, and what to give if that is wrong, where it is in doubt."""
     if otherwise:
-        line = f"{printable(source)} was read as {read_as}; {with_flags(otherwise)}"
-        print(line, file=sys.stderr, flush=True)
+        print_line(f"{printable(source)} was read as {read_as}; {with_flags(otherwise)}")
 
 
 def info(
@@ -141,6 +140,11 @@ def large(
     channel_axis: ChannelAxis = "auto",
     channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange = None,
+    geojson: Annotated[bool, typer.Option("--geojson", help="Write regions.geojson, the regions as polygons.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Write regions.csv, the table of regions.")] = False,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Write boundary_probability.tif, the numbers of the map.")
+    ] = False,
     tile: Annotated[int | None, typer.Option(help="Pixels along each side of a tile, without its margin.")] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -152,11 +156,13 @@ def large(
 
     The same command after an interruption resumes where it stopped; no tile that was finished is done again.
     """
-    from spinseg.segmentation.large.segment_large import segment_large
+    from spinseg.segmentation.large.segment_large import OPTIONAL_FILES, segment_large
 
     how: Any = {"channel_axis": channel_axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
     how |= {name: value for name, value in (("n_sites", n_sites), ("detail", detail)) if value is not None}
     how |= {"sweeps": sweeps, "chains": chains, "tile": tile, "rng": seed, "jobs": jobs, "dask": dask}
+    wanted = zip(OPTIONAL_FILES, (geojson, csv, probabilities), strict=True)
+    how["also"] = [name for name, is_wanted in wanted if is_wanted]
     found = segment_large(image, out, preset, **how, progress=not quiet)
     if not quiet:
         print_doubt(str(image), found.read_as, found.reading.otherwise)
@@ -164,7 +170,8 @@ def large(
         print((out / "result.json").read_text(encoding="utf-8"))
     elif not quiet:
         print(f"{found.n_regions} regions of {found.graph.n_sites} sites")
-        print(f"Look at {(out / 'overview.png').resolve()}; the labels are in {(out / 'labels.zarr').resolve()}")
+        overview, labels = ((out / name).resolve() for name in ("overview.png", "labels.tif"))
+        print(f"Look at {overview}; the labels are in {labels}, and in labels.zarr beside it")
 
 
 def app(

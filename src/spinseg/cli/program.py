@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from spinseg._errors import LOG, TaskFailure
+from spinseg._errors import LOG, TaskBug, TaskFailure, error_line
+from spinseg._run.atomic import print_line
 from spinseg._version import VERSION
 from spinseg.cli import commands
 from spinseg.cli.commands import BUG, INTERRUPTED, WRONG_INPUT, Seed, print_error
@@ -28,8 +29,20 @@ GROUPS = {
     "Sampling": ("sweeps", "seconds", "chains", "moves", "init", "lam", "estimate"),
 }
 
+
+class Program(TyperGroup):
+    """The command with all its commands."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command. Typer would take an EOFError for the end of its own input and print only "Aborted!"."""
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:
+            raise TaskBug(error_line(error)) from error
+
+
 # Help is plain text: in boxes the columns of the many options are a few letters wide.
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(cls=Program, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 class SegmentCommand(TyperCommand):
@@ -87,7 +100,7 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for the results.")] = DE
     from spinseg.pictures import PICTURES
 
     picture = PICTURES["coffee"]
-    print(f"Segmenting {picture.path.name}, {picture.credit}.", file=sys.stderr)
+    print_line(f"Segmenting {picture.path.name}, {picture.credit}.")
     # Another folder may hold a result of the user's own.
     segment_and_print([str(picture.path)], out, {"rng": seed}, overwrite=out == DEMO_FOLDER)
 
@@ -95,6 +108,18 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for the results.")] = DE
 app.command(epilog=examples("spinseg info scan.tif stack.ome.tif"))(commands.info)
 app.command(epilog=examples("spinseg large slide.ome.tif --out slide --jobs 4"))(commands.large)
 app.command(epilog=examples("spinseg app", "spinseg app --port 8800 --no-browser"))(commands.app)
+
+
+def _show_tracebacks(wanted: bool) -> None:
+    if wanted:
+        LOG.setLevel(logging.DEBUG)
+        LOG.addHandler(logging.StreamHandler())
+
+
+Debug = Annotated[
+    bool,
+    typer.Option("--debug", help="Show the traceback of a bug, for a report of it.", callback=_show_tracebacks),
+]
 
 
 def _print_version(wanted: bool) -> None:
@@ -109,12 +134,9 @@ def spinseg(
         bool,
         typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a bug, for a report of it.")] = False,
+    debug: Debug = False,
 ) -> None:
     """Segment images: spinseg infers the number of regions and quantifies the uncertainty."""
-    if debug:
-        LOG.setLevel(logging.DEBUG)
-        LOG.addHandler(logging.StreamHandler())
 
 
 def run(app: typer.Typer) -> None:

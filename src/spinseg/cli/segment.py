@@ -62,7 +62,9 @@ def segment(
         int | None,
         typer.Option(help="Sweeps per chain; by default, photo runs until the chains converge, at most 400."),
     ] = None,
-    seconds: Annotated[float | None, typer.Option(help="About how long to sample, instead of --sweeps.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="About how long each image may take, instead of --sweeps.")
+    ] = None,
     chains: Annotated[int | None, typer.Option(help="Chains for each level of detail: 2, or 1 for paper.")] = None,
     seed: Seed = 0,
     mask: Annotated[str | None, typer.Option(help="Segment only where this image is not black.")] = None,
@@ -154,7 +156,7 @@ def segment_and_print(
     images: list[str], out: Path, keywords: dict[str, Any], as_json: bool = False, quiet: bool = False, **how: Any
 ) -> None:
     """Segment images, print what became of each, and exit with the code of the worst."""
-    outcomes, code, n_kept = {}, 0, 0
+    outcomes, code = dict[int, Outcome](), 0
     images = listed(images)
     try:
         for index, outcome in segment_files(images, out, keywords, **how, progress=not quiet):
@@ -163,8 +165,7 @@ def segment_and_print(
                 print_doubt(outcome.source, found["read_as"], found["read_otherwise"])
             if outcome.error is not None:
                 code = BUG if outcome.traceback else max(code, WRONG_INPUT)
-                n_kept += outcome.is_kept
-                if n_kept < 2 or not outcome.is_kept:  # the others are named at the end
+                if not outcome.is_kept:  # those are named at the end
                     print_error(outcome.error, outcome.name, bug=bool(outcome.traceback))
                 if outcome.traceback:
                     LOG.debug("%s", outcome.traceback)
@@ -174,16 +175,21 @@ def segment_and_print(
         n_done = sum(not outcome.summary["interrupted"] for outcome in outcomes.values() if outcome.summary)
         left = f"{len(images) - n_done} of {len(images)} images are left"
         print_error(f"interrupted; {left}. To continue, run the same command with --resume.")
-    if n_kept > 1:
-        print_error(f"{n_kept} results are kept: use --resume to add what is missing, or --overwrite to replace them")
     ordered = [outcomes[index] for index in sorted(outcomes)]
-    page = _page(out, ordered)
+    kept = [outcome for outcome in ordered if outcome.is_kept]
+    if len(kept) == 1:
+        print_error(kept[0].error or "")
+    elif kept:
+        print_error(
+            f"{len(kept)} results are kept: use --resume to add what is missing, or --overwrite to replace them"
+        )
     if as_json:
         print(json.dumps({"images": [_as_json(outcome) for outcome in ordered]}))
     elif not quiet:
         print_outcomes(ordered)
-        if page is not None:
-            print(f"Open {printable(page.resolve())}")
+    page = _page(out, ordered)
+    if page is not None and not (as_json or quiet):
+        print(f"Open {printable(page.resolve())}")
     if code:
         raise SystemExit(code)
 
@@ -237,8 +243,9 @@ def print_outcomes(outcomes: list[Outcome]) -> None:
             more = with_flags(found["warning"] or "") or ("" if is_well else "The report says what to do.")
             sentences = " ".join(part for part in (words, more, with_flags(kind_note(found))) if part)
             lines.append((f"{name}: " if len(done) > 1 else "") + sentences)
-    if failed := [printable(outcome.source) for outcome in outcomes if outcome.error and not outcome.is_kept]:
-        lines.append(f"Not segmented: {_some_of(failed)}")
+    n_failed = sum(bool(outcome.error) and not outcome.is_kept for outcome in outcomes)
+    if n_failed and len(outcomes) > 1:
+        lines.append(f"{n_failed} of {len(outcomes)} images failed; the errors above say why.")
     if kept := [printable(outcome.source) for outcome in outcomes if outcome.is_kept]:
         lines.append(f"Left as it was segmented before: {_some_of(kept)}")
     if n_before := sum(outcome.done_before for outcome in outcomes):

@@ -9,7 +9,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._errors import MissingExtra
-from spinseg._validation import check_array, check_int, counted, finite_array, integer_array, invalid
+from spinseg._validation import check_int, checked_edges, counted, finite_array, invalid
 from spinseg.graph import edges as found
 
 MAX_SITES = 2**31 - 1  # sites are numbered in 32 bits
@@ -55,7 +55,7 @@ class SiteGraph:
         self, n_sites: int, edges: ArrayLike, weights: ArrayLike | None = None, *, simplify: bool = False
     ) -> None:
         self.n_sites = check_int("n_sites", n_sites, at_least=1, below=MAX_SITES)
-        self.edges = _checked_edges(edges, self.n_sites)
+        self.edges = checked_edges(edges, self.n_sites)
         self.weights = None if weights is None else finite_array("weights", weights, (len(self.edges),))
         if simplify:
             kept = _simple(self.edges)
@@ -267,20 +267,6 @@ class SiteGraph:
     def is_connected(self, labels: NDArray[np.int32]) -> bool:
         """Whether each cluster, of labels 0..k-1, is connected."""
         return int(self.pieces(labels).max()) == int(labels.max())
-
-
-def _checked_edges(edges: ArrayLike, n_sites: int) -> NDArray[np.int32]:
-    """`edges` as (E, 2) int32, refused where they are not pairs of sites."""
-    array = check_array("edges", edges)
-    if array.size == 0:
-        array = np.empty((0, 2), np.int32)
-    if array.ndim != 2 or array.shape[1] != 2:
-        invalid("edges", "have shape (n_edges, 2)", array.shape)
-    array = integer_array("edges", array)
-    outside = ((array < 0) | (array >= n_sites)).any(axis=1)
-    if outside.any():
-        invalid("edges", f"join sites 0..{n_sites - 1}", array[outside][0])
-    return array.astype(np.int32)
 
 
 def _simple(edges: NDArray[np.int32]) -> NDArray[np.intp]:

@@ -1,7 +1,7 @@
 """Decoders of image files, by libraries that are imported when the first such file is read.
 
-Pillow decodes PNG, JPEG, GIF, WebP, BMP and JPEG 2000, and tifffile TIFF: both come with scikit-image. NumPy reads NPY.
-NIfTI, by nibabel, and folders of Zarr, with or without the metadata of OME-NGFF, need an extra.
+Pillow decodes PNG, JPEG, GIF, WebP, BMP and JPEG 2000, and tifffile TIFF. NumPy reads NPY. NIfTI, by nibabel, and
+folders of Zarr, with or without the metadata of OME-NGFF, need an extra.
 """
 
 import gzip
@@ -10,10 +10,12 @@ import logging
 import lzma
 import math
 import struct
+import sys
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -120,11 +122,26 @@ def decode_by_pillow(name: str, form: str, file: BinaryIO, max_pixels: int) -> t
         notes.append(f"the first of {n_frames} frames")
     if image.tile and "16" in str(image.tile[0][3]) and len(image.getbands()) > 1:
         notes.append("the upper 8 of 16 bits")
+    array, stored = _from_pillow(name, form, image)
+    array = upright(array, _exif_orientation(image.info.get("exif", b"")), rows=0)
+    return array, replace(stored, note=", ".join(notes))
+
+
+def pillow_array(image: object) -> tuple[NDArray[Any], Reading] | None:
+    """Return the pixels of an image of Pillow in memory, as it is turned there; None for any other object."""
+    pillow = sys.modules.get("PIL.Image")  # there is no such image before it is imported
+    if pillow is None or not isinstance(image, pillow.Image):
+        return None
+    array, stored = _from_pillow("image", image.format or image.mode, image)
+    return array, replace(stored, form="array")
+
+
+def _from_pillow(name: str, form: str, image: "Image.Image") -> tuple[NDArray[Any], Reading]:
+    """Return the pixels of an image of Pillow, and how they are stored."""
     with decoding(name, form):
         array = pillow_pixels(image)
-    array = upright(array, _exif_orientation(image.info.get("exif", b"")), rows=0)
     has_opacity = array.ndim == 3 and array.shape[-1] == 4
-    return array, Reading(form, "YXS"[: array.ndim], has_opacity, ", ".join(notes), channel_kind="color")
+    return array, Reading(form, "YXS"[: array.ndim], has_opacity, channel_kind="color")
 
 
 def pillow_pixels(image: "Image.Image") -> NDArray[Any]:
@@ -138,7 +155,7 @@ def pillow_pixels(image: "Image.Image") -> NDArray[Any]:
     if image.mode[0] in "IF":
         return np.array(image)
     if "transparency" in image.info or image.mode[-1] in "Aa":
-        return np.array(image.convert("RGBA"))
+        return np.array((image.convert("LA") if image.mode == "La" else image).convert("RGBA"))
     return np.array(image.convert("L" if image.mode in ("1", "L") else "RGB"))
 
 
@@ -175,14 +192,19 @@ def decode_tiff(name: str, form: str, file: BinaryIO, max_pixels: int) -> tuple[
             with decoding(name, form):
                 array, axes, has_opacity = _tiff_pixels(file, series, series.axes, max_pixels)
     note = f"the first of {len(tiff.series)} series" if len(tiff.series) > 1 else ""
+    return array, replace(reading_of_tiff(series.keyframe, axes, has_opacity), form=form, note=note)
+
+
+def reading_of_tiff(page: Any, axes: str, has_opacity: bool | None) -> Reading:
+    """Return how a series of a TIFF is stored whose first page this is, with what its tags say of its numbers."""
     try:
-        nodata = float(series.keyframe.tags.valueof(_GDAL_NODATA))
+        nodata = float(page.tags.valueof(_GDAL_NODATA))
     except (TypeError, ValueError):  # none, or no number
         nodata = None
-    about: Any = {"channel_kind": kind_of_samples(series.keyframe, axes)}
-    if orientation(series.keyframe) == 1:  # else the tags are those of the image before it was turned
-        about["georeference"] = _georeference_of(series.keyframe)
-    return array, Reading(form, axes, has_opacity, note, nodata, **about)
+    about: Any = {"channel_kind": kind_of_samples(page, axes)}
+    if orientation(page) == 1:  # else the tags are those of the image before it was turned
+        about["georeference"] = _georeference_of(page)
+    return Reading("TIFF", axes, has_opacity, nodata=nodata, **about)
 
 
 def _georeference_of(page: Any) -> Georeference | None:

@@ -75,6 +75,18 @@ def standard_range(low: float, high: float) -> IntensityRange:
     return (low, high) if high > low else (low - margin, low + margin)
 
 
+def looks_like_opacity(numbers: NDArray) -> bool:
+    """Return whether a channel may be opacity: of its numbers that are not 0, most are full, 1, 255 or 65535."""
+    values = numbers[np.isfinite(numbers) & (numbers != 0)]
+    full = opacity_range(values[:, None])[1] if values.size else 0.0
+    return full in (1.0, 255.0, MAX_CODE) and 2 * np.count_nonzero(values == full) > values.size
+
+
+def opacity_range(opacity: NDArray, inside: Mask | None = None) -> IntensityRange:
+    """Return the numbers of no and of full opacity, of a channel (*shape, 1)."""
+    return (0.0, 255.0) if opacity.dtype == np.uint8 else standard_range(0.0, extremes(opacity, inside)[1])
+
+
 def to_codes(array: NDArray, intensity_range: IntensityRange) -> NDArray[np.uint16]:
     """Map a range of numbers linearly to 16-bit codes, 0..MAX_CODE; numbers outside are clipped, and NaN becomes 0."""
     if array.dtype == np.uint8 and intensity_range == (0.0, 255.0):

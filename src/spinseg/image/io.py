@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from spinseg._run.atomic import FilePath, atomic_write, printable
 from spinseg.image.formats import decode
 from spinseg.image.layout import ChannelAxis, ChannelKind, Georeference, IntensityRange, Reading
-from spinseg.image.picture import Picture, picture_of
+from spinseg.image.picture import Picture, mask_of, picture_of
 
 MAX_PIXELS = 2**27  # 512 x 512 x 512: 0.8 GB in standard form (uint16, three channels), before anything is computed
+TIFF_TILE = 512  # pixels of the sides of the tiles of an image that is written in parts
 MAX_PNG_LABELS = 65_535  # that 16 bits hold beside one number for the outside
 
 
@@ -63,10 +66,7 @@ def read_mask(path: FilePath) -> NDArray[np.bool_]:
 
     Any number but 0 and NaN, in any channel, is inside. JPEG turns some black into nearly black, which is inside, too.
     """
-    array, reading = _decode(path)
-    inside = reading.arrange(np.nan_to_num(array) != 0)
-    visible: NDArray[np.bool_] = np.any(inside[..., :-1] if reading.has_opacity else inside, axis=-1)
-    return visible & inside[..., -1] if reading.has_opacity else visible
+    return mask_of(*_decode(path))
 
 
 def _decode(path: FilePath) -> tuple[NDArray[Any], Reading]:
@@ -77,8 +77,37 @@ def _decode(path: FilePath) -> tuple[NDArray[Any], Reading]:
 
 def write_labels_tif(path: FilePath, labels: NDArray[np.integer], place: Georeference | None = None) -> None:
     """Write a label image or volume as TIFF, as uint16 if the numbers fit and as int32 otherwise."""
-    fits_uint16 = int(labels.min()) >= 0 and int(labels.max()) < 2**16
-    write_tif(path, labels.astype(np.uint16 if fits_uint16 else np.int32), place)
+    write_tif(path, labels.astype(type_of_labels(int(labels.min()), int(labels.max()))), place)
+
+
+def type_of_labels(least: int, largest: int) -> type[np.integer]:
+    """Return the type of the labels in a TIFF file."""
+    return np.uint16 if least >= 0 and largest < 2**16 else np.int32
+
+
+def write_tif_in_parts(
+    path: FilePath,
+    part: Callable[[tuple[slice, slice]], NDArray[Any]],
+    shape: tuple[int, int],
+    dtype: DTypeLike,
+    place: Georeference | None = None,
+) -> None:
+    """Write an image of one channel as a tiled TIFF, of which `part` returns a box; as `write_tif` otherwise."""
+    import tifffile
+
+    def tiles() -> Iterator[NDArray[Any]]:
+        for top, left in product(*(range(0, length, TIFF_TILE) for length in shape)):
+            found = part((slice(top, top + TIFF_TILE), slice(left, left + TIFF_TILE)))
+            yield np.pad(found.astype(dtype), [(0, TIFF_TILE - length) for length in found.shape])
+
+    options = {"shape": shape, "dtype": dtype, "tile": (TIFF_TILE, TIFF_TILE)} | _tiff_options(2, place)
+    atomic_write(path, lambda file: tifffile.imwrite(file, tiles(), **options))
+
+
+def _tiff_options(n_axes: int, place: Georeference | None) -> dict[str, Any]:
+    # Without "photometric" planes three pixels wide would be taken for color.
+    options: Any = {"photometric": "minisblack", "compression": "zlib", "metadata": {"axes": "ZYX"[-n_axes:]}}
+    return options | {"extratags": () if place is None else place.tags}
 
 
 def write_tif(path: FilePath, numbers: NDArray[Any], place: Georeference | None = None) -> None:
@@ -88,10 +117,7 @@ def write_tif(path: FilePath, numbers: NDArray[Any], place: Georeference | None 
     """
     import tifffile
 
-    # Without "photometric" planes three pixels wide would be taken for color.
-    options: Any = {"photometric": "minisblack", "compression": "zlib", "metadata": {"axes": "ZYX"[-numbers.ndim :]}}
-    options["extratags"] = () if place is None else place.tags
-    atomic_write(path, lambda file: tifffile.imwrite(file, numbers, **options))
+    atomic_write(path, lambda file: tifffile.imwrite(file, numbers, **_tiff_options(numbers.ndim, place)))
 
 
 def write_labels_png(path: FilePath, labels: NDArray[np.integer], colors: NDArray[np.uint8]) -> None:

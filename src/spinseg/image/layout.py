@@ -184,6 +184,11 @@ class Reading:
         parts = [contents, words[number.kind], f"intensities from {low:.6g} to {high:.6g}", place, self.note]
         return ", ".join(filter(None, parts))
 
+    @property
+    def with_doubt(self) -> str:
+        """The reading as a phrase, with what to set to read the image in another way, in Python."""
+        return "; ".join(filter(None, [str(self), self.otherwise]))
+
     def to_json(self) -> dict[str, Any]:
         """Return the reading by name, in types that JSON knows, with the phrase as "read_as"."""
         found = {name: getattr(self, name) for name in _IN_JSON}
@@ -228,7 +233,7 @@ def _judge_axes(
         return others, None, False, None
     *first, last = others
     is_color = shape[last] <= MAX_COLOR_CHANNELS and set(axes) <= set(UNNAMED)
-    is_short = shape[last] <= MAX_CHANNELS and CHANNEL_ASPECT * shape[last] <= min(shape[axis] for axis in first)
+    is_short = _is_short(shape[last], [shape[axis] for axis in first])
     if len(others) == 4 or is_color or is_short:
         opaque = has_opacity is False or shape[last] != 4
         sure = shape[last] == 3 or (is_color and len(others) == 3 and opaque)
@@ -238,8 +243,18 @@ def _judge_axes(
         return tuple(first), last, not opaque, doubt
     planes = first[0]
     short = shape[planes] <= MAX_CHANNELS
-    doubt = _otherwise(f"axis {planes} holds {shape[planes]} channels", planes) if short else None
+    doubt = _otherwise(f"axis {planes} holds {counted(shape[planes], 'channel')}", planes) if short else None
     return others, None, False, doubt
+
+
+def may_hold_channels(length: int, others: Sequence[int]) -> bool:
+    """Return whether an axis without a name would be that of channels if it were the last of three."""
+    return length <= MAX_COLOR_CHANNELS or _is_short(length, others)
+
+
+def _is_short(length: int, others: Sequence[int]) -> bool:
+    """Return whether an axis is so much shorter than the others that it may hold many channels."""
+    return length <= MAX_CHANNELS and length * CHANNEL_ASPECT <= min(others)
 
 
 def _otherwise(condition: str, axis: int | None) -> Advice:

@@ -13,16 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinseg._advice import Advice, Setting
 from spinseg._validation import check_array, check_choice, invalid
+from spinseg.image.decoders import pillow_array
 from spinseg.image.intensity import (
     MAX_CODE,
     check_intensity_range,
     extremes,
     infer_intensity_range,
     leave_out_missing,
-    standard_range,
+    looks_like_opacity,
+    opacity_range,
     to_codes,
 )
-from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, Mask, Reading
+from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, Mask, Reading, may_hold_channels
 
 # Linear sRGB to CIE XYZ relative to the white point (D65, 2 degrees), with the numbers of skimage.color.
 _XYZ_OF_RGB = np.array(
@@ -32,6 +34,8 @@ _LAB_OF_ROOTS = np.array([[0.0, 116.0, 0.0], [500.0, -500.0, 0.0], [0.0, 200.0, 
 
 COLOR_RANGES = ((0.0, 1.0), (0.0, 255.0), (0.0, float(MAX_CODE)))  # of numbers that programs write for color
 OTHERWISE_COLOR = Advice("if its channels are colors, use ", Setting("channel_kind", "color"))
+OTHERWISE_OPACITY = Advice("if the last of its four channels is opacity, use ", Setting("channel_kind", "color"))
+OTHERWISE_NO_OPACITY = Advice("if the last channel is not opacity, use ", Setting("channel_kind", "measured"))
 OTHERWISE_MEASURED = Advice("if its channels are not colors, use ", Setting("channel_kind", "measured"))
 
 
@@ -125,12 +129,15 @@ def as_picture(
     image : Picture or array
         (H, W), (H, W, C), (Z, Y, X) or (Z, Y, X, C). One channel is gray. In a NumPy masked array a pixel is outside
         if any of its channels is masked. So is, with a warning, a pixel of a value such as -9999 far outside the other
-        numbers, which marks missing data (docs/howto/files.md has the rule).
+        numbers, which marks missing data (docs/howto/files.md has the rule). An image of Pillow is converted to gray,
+        RGB or RGBA, as a file is, but not turned by its EXIF orientation.
     channel_axis : int, None or "auto"
         The axis of the channels; None for an image without. "auto" takes the last axis of a 4-D image. It takes the
         last axis of a 3-D image if its length is at most 4, or if it is at most 16 and the others are at least eight
-        times as long; any other 3-D image is a volume. With "auto" four channels of color are RGBA: pixels of opacity 0
-        are outside, since their color is arbitrary, and others are composited over white.
+        times as long. Any other 3-D image is a volume; if its first axis is as short, and may hold channels, a warning
+        names `channel_axis`. With "auto" four channels of color are RGBA if the fourth looks like opacity: most of its
+        numbers that are not 0 are 1, 255 or 65535. Pixels of opacity 0 are then outside, since their color is
+        arbitrary, and others are composited over white. Four channels are measured otherwise.
     channel_kind : {"auto", "color", "measured"}
         Whether three channels are sRGB, or measured on their own, as by a microscope or a satellite. "auto" takes
         numbers that run from 0 to 1, 255 or 65535, by the rule for the intensity range, for color, and others for
@@ -164,8 +171,8 @@ def as_picture(
             invalid("channel_kind", "be 'auto' for a Picture, which has one", channel_kind)
         return image if mask is None else replace(image, inside=_combine_masks(mask, image.inside, image.shape))
     masked = np.ma.getmaskarray(image) if isinstance(image, np.ma.MaskedArray) else None
-    array = check_array("image", image)
-    return picture_of(array, Reading(), channel_axis, mask, intensity_range, masked, kind=channel_kind)
+    array, stored = pillow_array(image) or (check_array("image", image), Reading())
+    return picture_of(array, stored, channel_axis, mask, intensity_range, masked, kind=channel_kind)
 
 
 def picture_of(
@@ -181,8 +188,22 @@ def picture_of(
     """Return the image in an array as stored; `masked` is its mask, and `name` that of the file, for errors."""
     file = replace(reading, has_opacity=False) if kind == "measured" else reading
     reading, is_file = file.laid_out(stored.shape, channel_axis, name), file.form != "array"
+
+    def measured() -> Picture:
+        """The image with four measured channels, where nothing but their number speaks for opacity."""
+        picture = picture_of(stored, file, channel_axis, mask, intensity_range, masked, name, "measured")
+        assert picture.reading is not None
+        otherwise = Advice.joined("; ", filter(None, [OTHERWISE_OPACITY, picture.reading.otherwise]))
+        return replace(picture, reading=replace(picture.reading, otherwise=otherwise))
+
     array = reading.arrange(stored)
     hidden = None if masked is None else np.any(reading.arrange(masked), axis=-1)
+    if kind == "auto" and reading.has_opacity:
+        shown = _combine_masks(mask, _visible(array, hidden, False), reading.shape)
+        if not looks_like_opacity(array[..., 3] if shown is None else array[shown, 3]):
+            if file.has_opacity is None:
+                return measured()
+            reading = replace(reading, otherwise=OTHERWISE_NO_OPACITY)  # programs declare it for any fourth channel
     inside = _combine_masks(mask, _visible(array, hidden, bool(reading.has_opacity)), reading.shape)
     channels = array[..., :3] if reading.has_opacity else array
     found_range = None if intensity_range is None else check_intensity_range(intensity_range)
@@ -191,11 +212,8 @@ def picture_of(
     varied = [c for c in range(channels.shape[-1]) if channels[..., c].min() != channels[..., c].max()]
     by_numbers = partial(infer_intensity_range, channels[..., varied or [0]], inside)
     found_kind, doubt = kind_of_channels(kind, file, channels.shape[-1], array.dtype, by_numbers)
-    if found_kind == "measured" and reading.has_opacity:  # nothing but the number of channels spoke for opacity
-        picture = picture_of(stored, file, channel_axis, mask, intensity_range, masked, name, "measured")
-        assert picture.reading is not None
-        otherwise = Advice.joined("; ", filter(None, [OTHERWISE_COLOR, picture.reading.otherwise]))
-        return replace(picture, reading=replace(picture.reading, otherwise=otherwise))
+    if found_kind == "measured" and reading.has_opacity:
+        return measured()
     if found_range is None:
         found_range = infer_intensity_range(channels, inside)
     elif array.dtype.kind == "f":
@@ -205,6 +223,7 @@ def picture_of(
         codes = _composite_over_white(codes, array[..., 3:], inside)
     if codes.shape[-1] == 1:
         codes = np.repeat(codes, 3, axis=-1)
+    of_planes = reading.otherwise if len(reading.shape) == 3 and reading.channel_axis is None else None
     reading = replace(
         reading,
         number_type=array.dtype.name,
@@ -215,6 +234,9 @@ def picture_of(
     )
     if keep and not is_file:
         warnings.warn(f"{left_out[-1]}; {keep}", stacklevel=3)
+    if of_planes and not is_file and may_hold_channels(reading.shape[0], reading.shape[1:]):
+        planes = Setting("channel_axis", None)
+        warnings.warn(f"image was read as {reading}; {of_planes}, and if it holds planes, {planes}", stacklevel=3)
     return Picture(np.ascontiguousarray(codes), inside, reading, found_kind or "color")
 
 
@@ -241,8 +263,18 @@ def kind_of_channels(
     return "measured", OTHERWISE_COLOR
 
 
+def mask_of(array: NDArray, reading: Reading) -> Mask:
+    """Return where an image as stored is neither black nor fully transparent, (*shape)."""
+    nonzero = reading.arrange(np.nan_to_num(array) != 0)
+    visible: Mask = np.any(nonzero[..., :-1] if reading.has_opacity else nonzero, axis=-1)
+    return visible & nonzero[..., -1] if reading.has_opacity else visible
+
+
 def checked_mask(mask: ArrayLike) -> Mask:
     """Return a mask as bool, False where it is itself masked; raise InvalidInput if it is no mask or empty."""
+    if (stored := pillow_array(mask)) is not None:
+        array, reading = stored
+        mask = mask_of(array, reading.laid_out(array.shape, name="mask"))
     try:
         array = np.ma.filled(mask, False) if isinstance(mask, np.ma.MaskedArray) else np.asarray(mask)
     except ValueError:  # rows of different lengths
@@ -310,7 +342,5 @@ def _linear_intensities() -> NDArray[np.float32]:
 
 def _composite_over_white(codes: NDArray[np.uint16], opacity: NDArray, inside: Mask | None) -> NDArray[np.uint16]:
     """Return alpha * color + (1 - alpha) * white; alpha is the opacity in its own value range, which starts at 0."""
-    is_uint8 = opacity.dtype == np.uint8
-    alpha_range = (0.0, 255.0) if is_uint8 else standard_range(0.0, extremes(opacity, inside)[1])
-    alpha = to_codes(opacity, alpha_range).astype(np.float64) / MAX_CODE
+    alpha = to_codes(opacity, opacity_range(opacity, inside)).astype(np.float64) / MAX_CODE
     return np.rint(alpha * codes + (1 - alpha) * MAX_CODE).astype(np.uint16)

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import multigammaln
+from scipy.linalg import eigvalsh
 
 from spinseg._validation import check_array, check_real, finite_array, invalid, per_item, site_set
-from spinseg.model.likelihoods import DenseTerm, Floats, HistogramTerm, Likelihood, rows, site_weights
+from spinseg.model.likelihoods import MAX_SHAPE, DenseTerm, Floats, HistogramTerm, Likelihood, rows, site_weights
 from spinseg.model.priors import log_rising
 from spinseg.partition.contingency import sums_of_clusters
 
@@ -64,7 +64,10 @@ class DiagonalGaussian(Likelihood):
     ) -> None:
         x = rows("values", values)
         self.n_sites, channels = x.shape
-        self.kappa, self.shape = check_real("kappa", kappa, above=0), check_real("shape", shape, above=0)
+        self.kappa, self.shape = (
+            check_real("kappa", kappa, above=0),
+            check_real("shape", shape, above=0, at_most=MAX_SHAPE),
+        )
         w = site_weights("weights", weights, self.n_sites)
         center, variance = _spread(x, w)
         self.mean = per_item("mean", center if mean is None else mean, channels)
@@ -77,6 +80,9 @@ class DiagonalGaussian(Likelihood):
                 invalid("squares", "be at least values ** 2", within.min())
             second = second + np.maximum(within, 0.0)
         self.statistics = np.hstack([w[:, None], w[:, None] * self.values, w[:, None] * second])
+        smallest = 1e-300 * np.maximum(1.0, self.statistics[:, 1 + channels :].sum(axis=0))
+        if (self.rate < smallest).any():  # their ratio would overflow
+            invalid("rate", "be at least 1e-300, and 1e-300 times the sum of all squares", self.rate.min())
 
     def log_marginal(self, sites: ArrayLike) -> float:
         """log p(y_A) of a set of sites, given as indices or as a mask."""
@@ -91,15 +97,13 @@ class DiagonalGaussian(Likelihood):
         """Of one or several sets of sites, with their summed statistics in the last axis."""
         n, first, second = np.split(totals, [1, 1 + self.rate.size], axis=-1)
         kappa_n, shape_n = self.kappa + n, self.shape + n / 2
-        rate_n = self.rate + np.maximum(second - first**2 / kappa_n, 0.0) / 2
-        log_p = log_rising(self.shape, n / 2) + self.shape * np.log(self.rate) - shape_n * np.log(rate_n)
+        growth = np.maximum(second - first**2 / kappa_n, 0.0) / (2 * self.rate)  # rate_n / rate - 1
+        log_p = log_rising(self.shape, n / 2) - shape_n * np.log1p(growth) - n / 2 * np.log(self.rate)
         return (log_p + 0.5 * np.log(self.kappa / kappa_n) - 0.5 * n * math.log(2 * math.pi)).sum(axis=-1)
 
     def terms(self) -> list[HistogramTerm | DenseTerm]:
         """N, sum x, sum x^2."""
-        constant = self.rate.size * (0.5 * math.log(self.kappa) - math.lgamma(self.shape))
-        constant += self.shape * np.log(self.rate).sum()
-        parameters = np.concatenate([[self.kappa, self.shape, constant], self.rate])
+        parameters = np.concatenate([[self.kappa, self.shape, 0.0], self.rate])
         return [DenseTerm("diagonal_gaussian", self.rate.size, self.statistics, parameters)]
 
 
@@ -146,7 +150,7 @@ class Gaussian(Likelihood):
         x = rows("values", values)
         self.n_sites, d = x.shape
         self.kappa = check_real("kappa", kappa, above=0)
-        self.dof = check_real("dof", d + 2 if dof is None else dof, above=d - 1)
+        self.dof = check_real("dof", d + 2 if dof is None else dof, above=d - 1, at_most=MAX_SHAPE)
         w = site_weights("weights", weights, self.n_sites)
         center, variance = _spread(x, w)
         self.mean = per_item("mean", center if mean is None else mean, d)
@@ -165,11 +169,11 @@ class Gaussian(Likelihood):
         x, w = self.values[chosen], self.weights[chosen]
         n, first, d = w.sum(), w @ x, x.shape[1]
         kappa_n, dof_n = self.kappa + n, self.dof + n
-        scale_n = self.scale + (w * x.T) @ x - np.outer(first, first) / kappa_n
-        log_det, log_det_n = np.linalg.slogdet(self.scale)[1], np.linalg.slogdet(scale_n)[1]
-        log_p = multigammaln(dof_n / 2, d) - multigammaln(self.dof / 2, d)
-        log_p += 0.5 * (self.dof * log_det - dof_n * log_det_n)
-        return float(log_p + 0.5 * d * math.log(self.kappa / kappa_n) - 0.5 * n * d * math.log(math.pi))
+        scatter = (w * x.T) @ x - np.outer(first, first) / kappa_n
+        growth = np.maximum(eigvalsh(scatter, self.scale), 0.0)  # |scale_n| / |scale| is the product of 1 + growth
+        log_p = log_rising((self.dof - np.arange(d)) / 2, n / 2).sum() - 0.5 * dof_n * np.log1p(growth).sum()
+        log_p -= 0.5 * n * (np.linalg.slogdet(self.scale)[1] + d * math.log(math.pi))
+        return float(log_p + 0.5 * d * math.log(self.kappa / kappa_n))
 
     def terms(self) -> list[HistogramTerm | DenseTerm]:
         """N, sum x and the lower rows of sum x x', with x whitened so that the scale is the unit matrix."""
@@ -178,6 +182,5 @@ class Gaussian(Likelihood):
         lower = np.tril_indices(x.shape[1])
         weighted = self.weights[:, None] * np.hstack([np.ones((len(x), 1)), x, x[:, lower[0]] * x[:, lower[1]]])
         d = x.shape[1]
-        constant = 0.5 * d * math.log(self.kappa) - sum(math.lgamma(0.5 * (self.dof - i)) for i in range(d))
-        parameters = np.array([self.kappa, self.dof, 2 * np.log(np.diag(factor)).sum(), constant])
+        parameters = np.array([self.kappa, self.dof, 2 * np.log(np.diag(factor)).sum(), 0.0])
         return [DenseTerm("gaussian", d, weighted, parameters)]

@@ -29,6 +29,9 @@ from spinseg._validation import (
 from spinseg.model.priors import log_rising
 
 Floats = NDArray[np.float64]
+MAX_SHAPE = (
+    1e30  # of a gamma or Wishart prior, for which the variance is known anyway; beyond, y^8 overflows in kernels
+)
 DISTANCES = ("hellinger", "chi-square", "euclidean")
 
 
@@ -280,6 +283,8 @@ class PoissonGamma(Likelihood):
             invalid("exposure", "be positive", 0.0)
         self.points = y / self.exposure[:, None]
         self.shape = per_item("shape", shape, channels, positive=True)
+        if (self.shape > MAX_SHAPE).any():
+            invalid("shape", f"be at most {MAX_SHAPE:g}", self.shape.max())
         means = y.sum(axis=0) / max(self.exposure.sum(), np.finfo(float).tiny)
         default = self.shape / np.where(means > 0, means, 1.0)
         self.rate = per_item("rate", default if rate is None else rate, channels, positive=True)
@@ -289,15 +294,14 @@ class PoissonGamma(Likelihood):
         chosen = site_set("sites", sites, len(self.counts))
         y, e = self.counts[chosen], self.exposure[chosen]
         total = y.sum(axis=0)
-        log_p = log_rising(self.shape, total) + self.shape * np.log(self.rate)
-        log_p -= (self.shape + total) * np.log(self.rate + e.sum())
+        log_p = log_rising(self.shape, total) - total * np.log(self.rate)
+        log_p -= (self.shape + total) * np.log1p(e.sum() / self.rate)  # with no large terms that cancel
         return float(log_p.sum() + (y * np.log(e)[:, None] - gammaln(y + 1)).sum())
 
     def terms(self) -> list[HistogramTerm | DenseTerm]:
         """The exposure and the sums of the counts."""
         statistics = np.hstack([self.exposure[:, None], self.counts])
-        constant = (self.shape * np.log(self.rate) - gammaln(self.shape)).sum()
-        parameters = np.concatenate([[constant], self.shape, self.rate])
+        parameters = np.concatenate([[0.0], self.shape, self.rate])
         return [DenseTerm("poisson_gamma", self.rate.size, statistics, parameters)]
 
 

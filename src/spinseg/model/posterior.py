@@ -56,7 +56,8 @@ class Model:
     seeds : (n_sites,) int64 or None
         0 for sites without a seed; None where no site has one.
     kind_tables : (log_v, log_w, log_total) or None
-        The tables of `kinds`, and the logarithm of their sum over all partitions of each number of regions.
+        The tables of `kinds`, and the logarithm of their sum over all partitions of each number of regions. log_v has a
+        row for each number of regions, or one row for all where the prior has the same log_v for any number.
 
     Examples
     --------
@@ -205,7 +206,8 @@ class Model:
         sizes = np.bincount(pairs % n_kinds)
         if pairs.size > n_regions:
             return -np.inf
-        return float(log_v[sizes.size] + log_w[sizes].sum() - log_total[n_regions])
+        row = min(n_regions, len(log_v) - 1)
+        return float(log_v[row, sizes.size] + log_w[sizes].sum() - log_total[n_regions])
 
     def log_prior_of_sizes(self, sizes: NDArray[np.int64]) -> float:
         """log g of cluster sizes that add up to n_sites."""
@@ -265,40 +267,49 @@ def _refuse_numbers(prior: PartitionPrior, parts: NDArray[np.int64], n_sites: in
 
 
 def kind_tables(prior: PartitionPrior, n_sites: int) -> tuple[Table, Table, Table]:
-    """log_v, log_w and log_total, each of length n_sites + 1.
+    """log_v, (1 or n_sites + 1, n_sites + 1), log_w and log_total, each of length n_sites + 1.
 
-    p(kinds | r regions) = exp(log_v[k] + sum of log_w[m_j] - log_total[r]) with m_j regions of kind j. log_total is
-    infinite where the prior allows no partition of that number of regions.
+    p(kinds | r regions) = exp(log_v[r, k] + sum of log_w[m_j] - log_total[r]) with m_j regions of kind j; log_v has one
+    row where it does not depend on r. log_total is infinite where the prior allows no partition of that number of
+    regions.
     """
     if isinstance(prior, ExchangeablePrior):
         invalid("kinds", "be a prior with tables, such as TabulatedPrior", prior)
-    log_v, log_w = prior.tables(n_sites)
+    is_large = n_sites > MAX_SITES_OF_KINDS
+    numbers = {1, n_sites // 2, n_sites - 1, n_sites} - {0} if is_large else range(1, n_sites + 1)
+    tables = {n: prior.tables(n) for n in numbers}
+    log_v, log_w = whole = tables[n_sites]
+    varies_v, varies_w = (
+        not all(np.allclose(own[t][1:], whole[t][1 : n + 1], rtol=1e-12, atol=1e-12) for n, own in tables.items())
+        for t in (0, 1)
+    )
     has_limits = prior.min_size > 1 or (prior.max_size is not None and prior.max_size < n_sites)
-    if not has_limits and _known_for_all(prior, n_sites):
-        known = [prior.log_normalizer(n) for n in range(1, n_sites + 1)]
-        return log_v, log_w, np.array([0.0, *known], dtype=np.float64)
-    if n_sites > MAX_SITES_OF_KINDS:
+    is_known = not has_limits and prior.log_normalizer(n_sites) is not None
+    if is_large and (varies_v or varies_w or not is_known):
         of_known_sum = "a DirichletProcess, PitmanYor, FiniteDirichlet or Potts without limits"
         invalid("kinds", f"be {of_known_sum} on more than {MAX_SITES_OF_KINDS} sites", prior)
-    log_total = _log_sums(log_v, log_w)
-    return log_v, log_w, np.where(log_total > -np.inf, log_total, np.inf)
+    if varies_w:
+        same = f"such as a TemperedProcess with an n_reference of at least {n_sites}"
+        invalid("kinds", f"be a prior with the same log_w for any number of regions, {same}", prior)
+    rows = log_v[None]
+    if varies_v:
+        rows = np.full((n_sites + 1, n_sites + 1), -np.inf)
+        for n, (row, _) in tables.items():
+            rows[n, : n + 1] = row
+    if is_known:
+        known = [prior.log_normalizer(n) for n in range(1, n_sites + 1)]
+        return rows, log_w, np.array([0.0, *known], dtype=np.float64)
+    log_total = _log_sums(rows, log_w)
+    return rows, log_w, np.where(log_total > -np.inf, log_total, np.inf)
 
 
-def _known_for_all(prior: PartitionPrior, n_sites: int) -> bool:
-    """Whether the sums over partitions are known, of tables that do not depend on the number of sites."""
-    whole = prior.tables(n_sites)
-    for n in {1, n_sites // 2, n_sites - 1} - {0}:
-        if not all(np.array_equal(a[1 : n + 1], b[1:]) for a, b in zip(whole, prior.tables(n), strict=True)):
-            return False
-    return prior.log_normalizer(n_sites) is not None
-
-
-def _log_sums(log_v: Table, log_w: Table) -> NDArray[np.float64]:
+def _log_sums(rows: Table, log_w: Table) -> NDArray[np.float64]:
     """The log of the sum of exp(log_v[k] + sum of log_w) over all partitions of 0..n items, with no item's as 0.
 
-    The cluster of the first item has m - 1 of the others, and what is left is partitioned into k - 1 clusters.
+    `rows` are log_v for each number of items, or for all. The cluster of the first item has m - 1 of the others, and
+    what is left is partitioned into k - 1 clusters.
     """
-    n = log_v.size - 1
+    n = log_w.size - 1
     items, size = np.arange(n + 1)[:, None], np.arange(n + 1)
     left = items - size
     ways = np.full((n + 1, n + 1), -np.inf)
@@ -311,6 +322,6 @@ def _log_sums(log_v: Table, log_w: Table) -> NDArray[np.float64]:
     for k in range(1, n + 1):
         with np.errstate(divide="ignore"):
             into = logsumexp(ways + into[np.maximum(left, 0)], axis=1)
-        total = np.logaddexp(total, log_v[k] + into)
+        total = np.logaddexp(total, rows[:, k] + into)
     total[0] = 0.0
     return total

@@ -24,6 +24,7 @@ from spinseg._validation import check_array, check_int, check_real, integer_arra
 
 Table = NDArray[np.float64]
 
+STIRLING_FROM = 1000.0  # where two terms of the series leave an error below 1e-18
 AT_LEAST_MIN_SIZE = "be at least min_size, {min_size}"
 
 # The series of MixtureOfFiniteMixtures: terms taken together, the most of them, and how late it may begin.
@@ -33,11 +34,17 @@ SPARE_BLOCK, MAX_SPARE, LATEST_START = 64, 1_000_000, 4096
 def log_rising(x: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
     """lgamma(x + n) - lgamma(x) for x > 0, n >= 0, also where x is so large that the two are the same number.
 
-    Through the beta function, lgamma(n) - log B(x, n); it is log x(x+1)..(x+n-1) for whole n.
+    Through the beta function, lgamma(n) - log B(x, n), or, for large x, by Stirling's series, in which no large terms
+    cancel; it is log x(x+1)..(x+n-1) for whole n.
     """
-    n = np.asarray(n, np.float64)
+    x, n = np.asarray(x, np.float64), np.asarray(n, np.float64)
     some = np.where(n > 0, n, 1.0)
-    return np.where(n > 0, gammaln(some) - betaln(x, some), 0.0)
+    rising = gammaln(some) - betaln(x, some)
+    if (x > STIRLING_FROM).any():
+        series = [1 / (12 * y) - 1 / (360 * y**3) for y in (np.maximum(x + some, 1.0), np.maximum(x, 1.0))]
+        by_series = (x - 0.5) * np.log1p(some / x) + some * (np.log(x + some) - 1) + (series[0] - series[1])
+        rising = np.where(x > STIRLING_FROM, by_series, rising)
+    return np.where(n > 0, rising, 0.0)
 
 
 class PartitionPrior(ABC):

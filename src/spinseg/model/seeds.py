@@ -27,11 +27,12 @@ def checked_seeds(seeds: ArrayLike, graph: SiteGraph) -> NDArray[np.int64] | Non
     if not array.any():
         return None
     for seed in _in_pieces(graph, array):
-        own = array == seed
-        free = own | (array == 0)
+        own = np.flatnonzero(array == seed)
+        free = (array == seed) | (array == 0)
         pieces = graph.components(free[graph.edges].all(axis=1))
-        if np.unique(pieces[own]).size > 1:
-            invalid("seeds", NO_CROSSING, f"seed {seed}", seeds=[seed])
+        _, first = np.unique(pieces[own], return_index=True)
+        if first.size > 1:
+            invalid("seeds", NO_CROSSING, f"seed {seed}", seeds=[seed], sites=own[first].tolist())
     return array
 
 

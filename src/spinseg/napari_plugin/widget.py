@@ -59,7 +59,7 @@ class SegmentationWorker(WorkerBase):
         return self._function(self._report)
 
     def _report(self, progress: Progress) -> None:
-        if self._cancelled:
+        if self._cancelled and progress.stage.startswith("sampling"):  # before it there is nothing to show
             raise KeyboardInterrupt
         self.progressed.emit(progress)
 
@@ -189,6 +189,9 @@ class SegmentationPanel(QWidget):
             return
         if progress.compiling:
             self.status.setText("Compiling the sampler for this machine, this once: it takes 10 to 30 seconds ...")
+            return
+        if progress.n_clusters == 0:  # before the first sweep
+            self.status.setText(f"{progress.stage.capitalize()} ...")
             return
         self.bar.setRange(0, progress.total)
         self.bar.setValue(progress.done)

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._validation import check_int, integer_array, invalid
+from spinseg._validation import check_int, checked_edges, integer_array, invalid
 from spinseg.partition.contingency import contingency_table
 
 BLOCK_DRAWS, BLOCK_EDGES = 128, 1024  # that are compared at a time: about what a processor keeps near
@@ -35,7 +35,7 @@ def flatten_draws(labels: ArrayLike | Partition) -> NDArray[np.int32]:
     return array.reshape(-1, array.shape[-1])
 
 
-def separation_probability(labels: NDArray[np.int32] | Partition, edges: NDArray[np.int32]) -> NDArray[np.float64]:
+def separation_probability(labels: ArrayLike | Partition, edges: ArrayLike) -> NDArray[np.float64]:
     """Return, for each edge, the fraction of draws in which its two sites are in different clusters; NaN without draws.
 
     Parameters
@@ -58,8 +58,10 @@ def separation_probability(labels: NDArray[np.int32] | Partition, edges: NDArray
     ... ).tolist()
     [0.5, 1.0]
     """
-    drawn = np.asarray(labels_of(labels))
-    draws, edges = drawn.reshape(-1, drawn.shape[-1]), np.asarray(edges)
+    drawn = integer_array("labels", labels_of(labels))
+    if drawn.ndim == 0:
+        invalid("labels", "be draws, shape (.., n_sites)", drawn.shape)
+    draws, edges = drawn.reshape(-1, drawn.shape[-1]), checked_edges(edges, drawn.shape[-1])
     n_separated = np.zeros(len(edges), np.int64)
     for d in range(0, len(draws), BLOCK_DRAWS):  # in blocks: a table of draws x edges may exceed memory
         of_site = np.ascontiguousarray(draws[d : d + BLOCK_DRAWS].T)

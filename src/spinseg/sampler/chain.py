@@ -16,10 +16,14 @@ from spinseg.model.priors import ExchangeablePrior
 from spinseg.sampler.exchangeable import with_log_g
 from spinseg.sampler.kernels.moves import run_iterations
 from spinseg.sampler.kernels.state import (
+    CONNECTED,
     DONE,
     FULL,
     LOG_POSTERIOR,
     N_CLUSTERS,
+    N_SPIN_CLUSTERS,
+    NEXT_INDEX,
+    REACH,
     STOP,
     STOPPED,
     Plan,
@@ -65,6 +69,7 @@ class Chain:
         after_sweep: "ConcentrationUpdate | None" = None,
     ) -> None:
         self.target, self.plan, self.record, self.rng, self.after_sweep = target, plan, record, rng, after_sweep
+        self.model = model
         self.place_at(labels, log_posterior, kinds)
         self.done, self.began = 0, math.inf
         self.run: Callable[..., Any] = run_iterations
@@ -123,20 +128,34 @@ class Chain:
         arrays: Arrays = {"done": np.array(self.done), "rng": generator_as_array(self.rng)}
         arrays |= {name: getattr(self.record, name)[:length] for name, length in lengths.items()}
         arrays |= {name: getattr(self.record, name).copy() for name in RESTORED if name not in lengths}
-        arrays |= arrays_of(self.state, "state.")
-        arrays["state.counters"][STOP] = 0
+        arrays |= {f"state.{name}": array for name, array in arrays_of(self.state).items()}
         if self.after_sweep is not None:
             arrays |= {f"after_sweep.{name}": array for name, array in self.after_sweep.state_dict(self.done).items()}
         return arrays
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from the arrays that `state_dict` returned."""
+        """Continue from the arrays that `state_dict` returned, of which `check_whole` has looked at each alone.
+
+        Raise ValueError if they are not those of a chain of this model: compiled code would read them as they are.
+        """
         self.done, self.rng = int(arrays["done"]), generator_from_array(arrays["rng"])
         for name in RESTORED:
             getattr(self.record, name)[: len(arrays[name])] = arrays[name]
-        self.state = state_from(arrays, "state.")
+        self._check_state(state := with_prefix(arrays, "state."))
+        self.state = state_from(self.target, state)
         if self.after_sweep is not None:
             self.after_sweep.restore(self, with_prefix(arrays, "after_sweep."))
+
+    def _check_state(self, arrays: Arrays) -> None:
+        """Refuse a partition, kinds or a place in the iteration that the model and the plan do not allow."""
+        labels, kind, counters = arrays["label"], arrays["kind"], arrays["counters"]
+        allowed = self.model.allows(labels) and (kind.size > 0) == (self.model.kinds is not None)
+        if allowed and kind.size:
+            allowed = self.model.log_prior_of_kinds(labels, kind[labels]) > -np.inf
+        in_sweep = counters[NEXT_INDEX] < counters[N_SPIN_CLUSTERS]
+        is_known_reach = not in_sweep or (counters[REACH] == CONNECTED) == self.plan.connected
+        if not (allowed and is_known_reach and (arrays["attempts_left"] <= self.plan.attempts).all()):
+            raise ValueError("a state that no chain of this model can be in")
 
 
 class ParallelTempering(Chain):
@@ -254,4 +273,6 @@ def generator_from_array(array: NDArray[np.uint8]) -> np.random.Generator:
         invalid("resume_from", f"hold chains with one of the bit generators {BIT_GENERATORS}", state["bit_generator"])
     bit_generator = getattr(np.random, state["bit_generator"])()
     bit_generator.state = state
+    if not 0 <= state.get("buffer_pos", 0) <= 4 or not 0 <= state["state"].get("pos", 0) <= 624:
+        raise ValueError("a position outside the numbers of a generator")  # which NumPy does not check
     return np.random.Generator(bit_generator)

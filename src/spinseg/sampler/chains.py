@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg import _validation
 from spinseg._errors import MissingExtra
-from spinseg._validation import check_choice, counted, invalid
+from spinseg._validation import check_choice, check_int, counted, invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
@@ -180,6 +179,8 @@ class Chains:
 
     def best_of(self, component: int, chain: int | None = None) -> NDArray[np.int32]:
         """The best partition of a component that any chain visited, or that this one did."""
+        component = check_int("component", component, at_least=0, below=self.n_components)
+        chain = None if chain is None else check_int("chain", chain, at_least=0, below=self.n_chains)
         visited = self._states(component)
         return _best(visited if chain is None else visited[chain : chain + 1])["best"]
 
@@ -189,7 +190,7 @@ class Chains:
 
     def after(self, burn_in: int) -> "Chains":
         """The same chains with a longer burn-in, whose draws are left out."""
-        burn_in = _validation.check_int("burn_in", burn_in, at_least=self.burn_in)
+        burn_in = check_int("burn_in", burn_in, at_least=self.burn_in)
         return replace(self.with_draws(self.sweep > burn_in), burn_in=burn_in)
 
     def thinned(self, max_draws: int) -> "Chains":
@@ -197,7 +198,7 @@ class Chains:
 
         `max_draws` counts the draws of all components.
         """
-        n_draws = self.labels.shape[1]
+        n_draws, max_draws = self.labels.shape[1], check_int("max_draws", max_draws, at_least=1)
         cycles = np.arange(n_draws).reshape(-1, self.n_components)
         kept = cycles[:: max(1, -(-n_draws // max_draws))].ravel()
         return self if kept.size == n_draws else self.with_draws(kept)

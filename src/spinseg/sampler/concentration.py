@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._validation import check_real, invalid
-from spinseg.model.priors import DirichletProcess, PartitionPrior, PitmanYor
+from spinseg.model.priors import STIRLING_FROM, DirichletProcess, PartitionPrior, PitmanYor, log_rising
 from spinseg.sampler.chain import Arrays, Chain
 from spinseg.sampler.kernels.state import LOG_POSTERIOR
 
@@ -49,7 +49,10 @@ class ConcentrationUpdate:
         """Log of the factors that depend on alpha and the number of clusters k, for one k or several."""
         terms = np.concatenate([[0.0, 0.0], np.log(alpha + self.discount * np.arange(1, np.max(k)))])
         product = np.cumsum(terms)[k]  # sum over i = 1..k-1 of log(alpha + i theta)
-        rising = math.lgamma(alpha + self.n_sites) - math.lgamma(alpha + 1.0)
+        if alpha < STIRLING_FROM:  # in a tenth of the time
+            rising = math.lgamma(alpha + self.n_sites) - math.lgamma(alpha + 1.0)
+        else:  # lgamma has too few digits for its differences
+            rising = float(log_rising(alpha + 1.0, self.n_sites - 1))
         return product - rising + (self.shape - 1) * math.log(alpha) - self.rate * alpha
 
     def table(self) -> NDArray[np.float64]:

@@ -7,8 +7,9 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from spinseg._validation import check_int, generator, invalid
+from spinseg.graph.edges import connected_components
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.model.seeds import checked_seeds, keeps_seeds
+from spinseg.model.seeds import checked_seeds, connect_seeds, keeps_seeds, partition_with_seeds
 from spinseg.partition.numbering import by_first_appearance, checked_labels, in_order
 from spinseg.sampler.kernels import least_loss as kernels
 from spinseg.sampler.kernels.least_loss import Search
@@ -17,7 +18,7 @@ MAX_TABLE_BYTES = 2**30
 MIN_GAIN = 1e-9  # loss per draw; smaller differences are rounding errors, and the search might not end
 N_COMPARED_DRAWS = 20  # the best N_BEST_DRAWS of these are starts
 N_BEST_DRAWS = 2
-N_BEST_WITH_SEEDS = 6  # where there are seeds, which other starts do not keep
+BLOCK_SITES = 2**20  # of several draws whose clusters are compared with the graph at a time
 GROUP_SITES = 100  # sites of small parts that are searched together: each search takes a millisecond at least
 MIXER = 0x9E3779B97F4A7C15  # an odd number, to make one sum of two
 SLOT_TABLES = ("size", "cell", "value", "score", "changed", "merged")  # whose last axis are the slots
@@ -73,8 +74,11 @@ def search(
 ) -> NDArray[np.int32]:
     """Return the best partition found under a loss; the other arguments are those of `minimize_vi`.
 
-    Sites that no draw joins, directly or through others, lie apart in the estimate, and its loss is a sum over groups
-    of sites without such links. Each group is searched on its own, unless there is a limit to all clusters.
+    Sites that no draw joins, directly or through others, lie apart in the best partition, and its loss is a sum over
+    groups of sites without such links. Each group is searched on its own, unless there is a limit to all clusters.
+
+    Where clusters must be connected, a part may need a site of another part as a bridge. The groups are then searched
+    together, unless all clusters of the draws are connected, and many sites make the search long.
     """
     random, n_sites = generator(rng), draws.shape[1]
     if graph is not None and graph.n_sites != n_sites:
@@ -82,9 +86,14 @@ def search(
     held = _seeds_of(draws, graph, seeds)
     used = _numbered(draws[_evenly_spaced(len(draws), check_int("max_draws", max_draws, at_least=1))])
     if max_clusters is not None:
-        limit = min(check_int("max_clusters", max_clusters, at_least=1), n_sites)
+        limit, fewest = min(check_int("max_clusters", max_clusters, at_least=1), n_sites), _fewest(graph, held)
+        if limit < fewest:
+            keep = "" if held is None else " and keep the seeds"
+            invalid("max_clusters", f"be at least {fewest}, so that clusters can be connected{keep}", max_clusters)
         return _search(used, costs, graph, held, limit, random)
     found, groups = _groups(used)
+    if graph is not None and groups.any() and (n_sites <= GROUP_SITES or not _are_connected(used, graph)):
+        return _search(used, costs, graph, held, n_sites, random)
     for g in range(int(groups.max()) + 1):
         sites = np.flatnonzero(groups == g)
         part = graph
@@ -94,7 +103,8 @@ def search(
             ends = place[graph.edges]
             part = SiteGraph(sites.size, ends[(ends >= 0).all(axis=1)])
         own = used if sites.size == n_sites else _numbered(used[:, sites])
-        labels = _search(own, costs, part, None if held is None else held[sites], sites.size, random)
+        own_seeds = held[sites] if held is not None and held[sites].any() else None
+        labels = _search(own, costs, part, own_seeds, sites.size, random)
         found[sites] = labels + n_sites * (g + 1)
     return checked_labels("labels", found, n_sites)
 
@@ -127,6 +137,30 @@ def _groups(draws: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int
     return part, group[part]
 
 
+def _are_connected(draws: NDArray[np.int32], graph: SiteGraph) -> bool:
+    """Whether all clusters of all draws are connected."""
+    n_draws, n_sites = draws.shape
+    for d in range(0, n_draws, max(1, BLOCK_SITES // n_sites)):
+        block = draws[d : d + max(1, BLOCK_SITES // n_sites)]
+        within = block[:, graph.edges[:, 0]] == block[:, graph.edges[:, 1]]
+        draw, edge = np.nonzero(within)
+        pieces = connected_components(block.size, graph.edges[edge] + n_sites * draw[:, None])
+        if pieces.max() + 1 > (block.max(axis=1) + 1).sum():
+            return False
+    return True
+
+
+def _fewest(graph: SiteGraph | None, seeds: NDArray[np.int64] | None) -> int:
+    """The fewest clusters that an estimate may have: one for each seed, and for each component without a seed."""
+    if graph is None:
+        return 1
+    component = graph.pieces(np.zeros(graph.n_sites, np.int32))
+    if seeds is None:
+        return int(component.max()) + 1
+    seeded = seeds > 0
+    return np.unique(seeds[seeded]).size + np.setdiff1d(component, component[seeded]).size
+
+
 def _search(
     draws: NDArray[np.int32],
     costs: Costs,
@@ -140,28 +174,56 @@ def _search(
     tables, used, most = _make_tables(draws, costs, limit, graph, held)
 
     compared = used[_evenly_spaced(len(used), N_COMPARED_DRAWS)]
-    compared = compared[compared.max(axis=1) < tables.size.size]
-    if held is not None and not len(compared):
-        invalid("max_clusters", "be at least as many as some draw has where there are seeds", limit)
-    n_best = N_BEST_DRAWS if held is None else N_BEST_WITH_SEEDS
-    best_draws = compared[np.argsort([_start(tables, draw) for draw in compared], kind="stable")[:n_best]]
-    start_labels: list[NDArray[np.int32] | None] = [*best_draws]
-    if held is None:
-        start_labels.append(np.zeros(n_sites, np.int32))
-        for s in range(max(4, 400 // n_sites)):
-            k = random.integers(1, tables.size.size + 1)
-            start_labels.append(None if s % 2 else random.integers(0, k, n_sites, dtype=np.int32))
+    if graph is not None:
+        compared = np.array([_connected_pieces(draw, graph, held) for draw in compared])
+    few = compared[compared.max(axis=1) < tables.size.size]
+    best_draws = few[np.argsort([_start(tables, draw) for draw in few], kind="stable")[:N_BEST_DRAWS]]
+    start_labels: list[NDArray[np.int32] | None] = [*best_draws, np.zeros(n_sites, np.int32)]
+    for s in range(max(4, 400 // n_sites)):
+        k = random.integers(1, tables.size.size + 1)
+        start_labels.append(None if s % 2 else random.integers(0, k, n_sites, dtype=np.int32))
 
     best_loss, best = np.inf, tables.label
-    for start in start_labels:
-        if graph is not None and start is not None:
+    for s, start in enumerate(start_labels):
+        if graph is not None and held is not None and s >= len(best_draws):
+            start = _with_seeds(start, compared[s % len(compared)], graph, held, random)
+        elif graph is not None and start is not None:
             start = graph.pieces(start)
-            if start.max() >= tables.size.size:
-                continue
+        if start is not None and start.max() >= tables.size.size:
+            continue
         loss, tables = _descend(tables, start, most, random)
         if loss < best_loss:
             best_loss, best = loss, tables.label.copy()
     return checked_labels("labels", best, n_sites)
+
+
+def _connected_pieces(
+    labels: NDArray[np.int32], graph: SiteGraph, seeds: NDArray[np.int64] | None
+) -> NDArray[np.int32]:
+    """Return the connected pieces of the clusters of a draw; where these tear a seed, paths join its sites."""
+    pieces = graph.pieces(labels)
+    if seeds is None or keeps_seeds(pieces, seeds):
+        return pieces
+    return partition_with_seeds(labels, graph, seeds, np.ones(graph.n_edges))
+
+
+def _with_seeds(
+    labels: NDArray[np.int32] | None,
+    draw: NDArray[np.int32],
+    graph: SiteGraph,
+    seeds: NDArray[np.int64],
+    random: np.random.Generator,
+) -> NDArray[np.int32]:
+    """Return a start like `labels` that keeps the seeds, with random paths inside the clusters of a connected draw.
+
+    Where there are no labels, only the sites of the seeds and of these paths are allocated.
+    """
+    cost = 1.0 - random.random(graph.n_edges)
+    within = draw[graph.edges[:, 0]] == draw[graph.edges[:, 1]]
+    held = connect_seeds(graph, seeds, np.where(within, cost, cost + graph.n_edges))
+    if labels is None:
+        return in_order(held).astype(np.int32) - np.int32(not held.all())
+    return partition_with_seeds(labels, graph, held, cost)
 
 
 def _seeds_of(draws: NDArray[np.int32], graph: SiteGraph | None, seeds: ArrayLike | None) -> NDArray[np.int64] | None:
@@ -186,7 +248,7 @@ def _descend(
     improve, reallocate = kernels.improve_sites, kernels.reallocate
     if tables.start.size > 0:
         improve, reallocate = kernels.improve_connected, kernels.reallocate_connected
-        if start is None:
+        if start is None or start.min() < 0:
             loss += kernels.allocate_connected(tables, rng.permutation(n_sites))
             if loss == np.inf:
                 return loss, tables
@@ -203,7 +265,7 @@ def _descend(
 
 
 def _start(tables: Search, labels: NDArray[np.int32] | None) -> float:
-    """Reset the tables to the partition `labels`, or to no site allocated where it is None; return the loss."""
+    """Reset the tables to `labels`, -1 for sites that are not allocated, or to none where it is None; the loss."""
     kernels.remove_sites(tables)
     for table, of_none in ((tables.clock, 0), (tables.changed, 0), (tables.merged, -1), (tables.moved, -1)):
         table[:] = of_none
@@ -220,9 +282,7 @@ def _make_tables(
     """Return tables for the search, the draws that it uses, and the number of clusters to which the tables may grow."""
     n_sites = draws.shape[1]
     max_clusters = int(draws.max()) + 1
-    fewest = 1 if graph is None else graph.component_sizes.size
-    limit = max(limit, fewest)
-    capacity = min(max(2 * max_clusters, fewest), limit)
+    capacity = min(max(2 * max_clusters, _fewest(graph, seeds)), limit)
     draws = draws[_evenly_spaced(len(draws), max(MAX_TABLE_BYTES // (12 * max_clusters * capacity), 1))]
     end = np.cumsum(draws.max(axis=1) + 1)
     n_searched = 0 if graph is None else n_sites

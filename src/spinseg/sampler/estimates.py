@@ -63,12 +63,15 @@ def minimize_vi(
     labels : Chains or (.., n_sites) array of int
         Draws.
     graph : SiteGraph, optional
-        Search only among partitions whose clusters are connected in this graph.
+        Search only among partitions whose clusters are connected in this graph. The draws need not be connected. Where
+        they are, and there are more than 100 sites, parts that no draw joins are searched apart: a cluster that would
+        need a site of another part as a bridge is not found.
     seeds : (n_sites,) array of int, optional
         Search only among partitions that keep these seeds, as in `Model`. All draws must keep them.
     max_clusters : int, optional
         The maximum number of clusters of the estimate; by default as many as tables of 1 GiB can hold, and at least
-        twice as many as any draw has.
+        twice as many as any draw has. With a graph it must be at least the number of seeds and of components without a
+        seed.
     max_draws : int
         The search uses at most this many draws, evenly spaced; fewer where its tables would exceed 1 GiB.
     rng : int, Generator or None

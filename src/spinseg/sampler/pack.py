@@ -14,10 +14,20 @@ from spinseg.model.priors import log_rising
 from spinseg.partition.numbering import checked_labels
 from spinseg.sampler.kernels.clusters import rebuild
 from spinseg.sampler.kernels.kinds import sum_kinds
-from spinseg.sampler.kernels.likelihood import FAMILIES
+from spinseg.sampler.kernels.likelihood import FAMILIES, packed
 from spinseg.sampler.kernels.moves import MOVES, PROPOSALS
 from spinseg.sampler.kernels.regrowth import seed_weight
-from spinseg.sampler.kernels.state import LOG_POSTERIOR, N_CLUSTERS, N_COUNTERS, Record, State, Target
+from spinseg.sampler.kernels.state import (
+    LOG_POSTERIOR,
+    N_CLUSTERS,
+    N_COUNTERS,
+    N_SPIN_CLUSTERS,
+    NEXT_INDEX,
+    STOP,
+    Record,
+    State,
+    Target,
+)
 
 MAX_LOG_DELAY = 300.0  # beyond which couplings no longer matter to the order in which sites are reached
 SEED_STRENGTH = 1e12  # of bonds between neighbors of one seed, which are never apart: bonded in every sweep that bonds
@@ -52,7 +62,7 @@ def pack(
         log_w=log_w,
         proposal_log_w=_filled(log_w),
         similar=np.empty((n_sites, 0), np.uint32) if similar is None else similar,
-        kind_table=_kind_table(model),
+        **_kind_tables(model),
     )
     if not _is_ours(model.likelihood):
         _check_terms(model, target)
@@ -60,17 +70,21 @@ def pack(
 
 
 def _filled(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A table of a prior whose -inf are interpolated."""
+    """A table of a prior whose -inf are interpolated; zeros where it has nothing else."""
     at, finite = np.arange(table.size), np.isfinite(table)
-    return np.interp(at, at[finite], table[finite])
+    return np.interp(at, at[finite], table[finite]) if finite.any() else np.zeros(table.size)
 
 
-def _kind_table(model: Model) -> NDArray[np.float64]:
-    """Target.kind_table of a model."""
+def _kind_tables(model: Model) -> Fields:
+    """The prior of kinds as fields of a Target."""
     if model.kind_tables is None:
-        return np.empty((5, 0))
+        return {"kind_table": np.empty((3, 0)), "kind_log_v": np.empty((2, 1, 0))}
     log_v, log_w, log_total = model.kind_tables
-    return np.stack([log_v, log_w, _filled(log_v), _filled(log_w), log_total])
+    proposal_log_v = np.apply_along_axis(_filled, 1, log_v)
+    return {
+        "kind_table": np.stack([log_w, _filled(log_w), log_total]),
+        "kind_log_v": np.stack([log_v, proposal_log_v]),
+    }
 
 
 def _is_ours(likelihood: Likelihood) -> bool:
@@ -192,19 +206,20 @@ def _histograms(terms: list[HistogramTerm], n_sites: int, power: float, max_tabl
 
 def _blocks(terms: list[DenseTerm], n_sites: int, power: float, seeds: NDArray[np.int64] | None) -> Fields:
     """All dense terms side by side, and for seeds the two statistics of each site that `kernels.constraints` needs."""
-    rows, statistic, parameter = [], 0, 1
+    rows, statistics, parameters = [], [np.empty((n_sites, 0))], [np.array([power])]
     for term in terms:
-        rows.append((list(FAMILIES).index(term.family), term.channels, statistic, parameter))
-        statistic += term.statistics.shape[1]
-        parameter += term.parameters.size
-    statistics, marker_size = [np.empty((n_sites, 0)), *(term.statistics for term in terms)], np.empty(0)
+        first = sum(part.shape[1] for part in statistics), sum(part.size for part in parameters)
+        rows.append((list(FAMILIES).index(term.family), term.channels, *first))
+        statistics.append(term.statistics)
+        parameters.append(packed(term.family, term.channels, term.parameters))
+    marker_size = np.empty(0)
     if seeds is not None:
         marker = np.unique(np.append(0, seeds), return_inverse=True)[1].ravel()[1:]
         marker_size = np.bincount(marker).astype(np.float64)
         statistics.append(np.stack([marker > 0, marker], axis=1).astype(np.float64))
     return {
         "block": np.array(rows, dtype=np.int64).reshape(-1, 4),
-        "parameter": np.concatenate([[power], *(term.parameters for term in terms)]),
+        "parameter": np.concatenate(parameters),
         "statistic": np.ascontiguousarray(np.hstack(statistics)),
         "marker_size": marker_size,
     }
@@ -251,6 +266,8 @@ def new_state(
     return state
 
 
+SUMS = ("total", "dense_value")  # of clusters
+SUMS_ERROR = 1e-6  # of which rounding leaves less, as a share of the sum over all sites
 SHARED = ("pool_bin", "pool_count", "pooled", "pool_total", "joined", "work", "sides")  # by regions and kinds
 
 
@@ -324,20 +341,49 @@ def _fitting_tables(state: State) -> Fields:
     return fields
 
 
-def state_from(arrays: Mapping[str, NDArray], prefix: str) -> State:
-    """The state whose arrays, and those of its kinds if it has any, have names that begin with a prefix."""
-    found = {name: np.array(arrays[f"{prefix}{name}"]) for name in State._fields}
-    nested = None
-    if f"{prefix}nested.label" in arrays:
-        own = {name: np.array(arrays[f"{prefix}nested.{name}"]) for name in State._fields}
-        nested = State(**own | {name: found[name] for name in SHARED})
-    return State(nested, **found)
+def arrays_of(state: State) -> Fields:
+    """What the next sweep depends on and the model does not give, from which `state_from` makes the state again.
+
+    Sums of floating-point numbers are part of it, since they depend on the order in which sites came and went.
+    """
+    k, kinds = int(state.counters[N_CLUSTERS]), state.nested
+    arrays = {name: getattr(state, name).copy() for name in ("spin", "attempts_left", "counters", "scalars")}
+    arrays |= {"label": state.slot_of[state.label].astype(np.int32), "kind": np.zeros(0, np.int32)}
+    arrays |= {name: getattr(state, name)[:k].copy() for name in SUMS}
+    arrays["counters"][STOP] = 0
+    if kinds is None:
+        return arrays
+    n_kinds = int(kinds.counters[N_CLUSTERS])
+    arrays["kind"] = kinds.slot_of[kinds.label[state.id_of[:k]]].astype(np.int32)
+    return arrays | {f"kinds.{name}": getattr(kinds, name)[:n_kinds].copy() for name in SUMS}
 
 
-def arrays_of(state: State, prefix: str) -> Fields:
-    """The arrays from which `state_from` makes a state again."""
-    arrays = {f"{prefix}{name}": array.copy() for name, array in state._asdict().items()}
-    return arrays if state.nested is None else arrays | arrays_of(state.nested, f"{prefix}nested.")
+def state_from(target: Target, arrays: Mapping[str, NDArray]) -> State:
+    """The state that `arrays_of` returned: its clusters are counted again, and then get their sums."""
+    label, kind = arrays["label"], arrays["kind"]
+    state = new_state(target, label, 0.0, kind[label] if kind.size else None)
+    for name in ("spin", "attempts_left", "counters", "scalars"):
+        getattr(state, name)[:] = arrays[name]
+    n_unmarked = target.statistic.shape[1] - 2 * (target.marker_size.size > 0)  # the others are whole numbers
+    magnitude = np.abs(target.statistic[:, :n_unmarked]).sum(axis=0)
+    for clusters, prefix in ((state, ""), (state.nested, "kinds.")):
+        if clusters is None:
+            continue
+        k = int(clusters.counters[N_CLUSTERS])
+        total, dense_value = (arrays[f"{prefix}{name}"] for name in SUMS)
+        if total.shape != clusters.total[:k].shape or dense_value.shape != (k,):
+            raise ValueError("sums of other clusters or statistics")
+        if (np.abs(total - clusters.total[:k])[:, :n_unmarked] > SUMS_ERROR * magnitude).any():
+            raise ValueError("sums of other sites")
+        clusters.total[:k, :n_unmarked], clusters.dense_value[:k] = total[:, :n_unmarked], dense_value
+    if state.counters[NEXT_INDEX] < state.counters[N_SPIN_CLUSTERS]:  # a sweep was interrupted
+        numbers, first_site, sizes = np.unique(state.spin, return_index=True, return_counts=True)
+        is_listed = np.array_equal(numbers, np.arange(state.counters[N_SPIN_CLUSTERS]))
+        if not is_listed or (label != label[first_site][state.spin]).any():
+            raise ValueError("spin-clusters that are not parts of clusters")
+        state.member[:] = np.argsort(state.spin, kind="stable")
+        state.first[: sizes.size + 1] = np.append(0, np.cumsum(sizes))
+    return state
 
 
 def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int, has_kinds: bool = False) -> Record:

@@ -7,11 +7,12 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spinseg._errors import InvalidInput
 from spinseg._run.executor import n_processors
 from spinseg._run.progress import Report, reporting
 from spinseg._validation import check_choice, check_int, check_real, generator, invalid
@@ -19,7 +20,15 @@ from spinseg.model.posterior import Model
 from spinseg.model.seeds import keeps_seeds
 from spinseg.sampler.chain import Arrays, Chain, ParallelTempering, checked_temperatures
 from spinseg.sampler.chains import Chains, SamplingInterrupted, collect
-from spinseg.sampler.checkpoint import Checkpoint, check_resumable, fingerprint, read_checkpoint, write_checkpoint
+from spinseg.sampler.checkpoint import (
+    DAMAGED,
+    Checkpoint,
+    check_resumable,
+    check_whole,
+    fingerprint,
+    read_checkpoint,
+    write_checkpoint,
+)
 from spinseg.sampler.concentration import ConcentrationUpdate, checked_gamma
 from spinseg.sampler.kernels.moves import REGROUP, REGROW
 from spinseg.sampler.kernels.state import Plan, Record, Target
@@ -184,12 +193,29 @@ class Sampler:
             starts = starts_of_chains(components, targets, init, chains, self._workers)
         else:  # any partition that is allowed: the states of the runners are restored
             starts = [state["best"] for state in before[1]]
+            if not all(components[r // chains].allows(start) for r, start in enumerate(starts)):
+                _refuse_damaged(resume_from)
         self.runners = _runners(components, targets, plan, replicas, gamma, starts, self.records, streams)
         if before is not None:
-            for runner, state in zip(self.runners, before[1], strict=True):
-                runner.restore(state)
+            try:
+                for runner, state in zip(self.runners, before[1], strict=True):
+                    runner.restore(state)
+            except InvalidInput:
+                raise
+            except DAMAGED:
+                _refuse_damaged(resume_from)
         self._states: list[Arrays] = [{}] * n_runners  # of the runners, when they were last looked at
         self._due = 0.0  # when the next checkpoint is
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copied or unpickled sampler: its runners write to its own records, and its clocks start again.
+
+        A copy of a view is an array of its own, and another process counts time from another moment.
+        """
+        self.__dict__ |= state
+        self._due = 0.0
+        for r, runner in enumerate(self.runners):
+            runner.record, runner.began = _record_of(self.records, r), math.inf
 
     @property
     def n_sweeps(self) -> int:
@@ -388,11 +414,20 @@ def _checkpoint_of(source: str | os.PathLike[str] | Chains, about: dict[str, Any
     """The checkpoint to resume from."""
     if isinstance(source, Chains):
         run, states = source._checkpoint
+        try:
+            check_whole((run, states))
+        except DAMAGED:
+            _refuse_damaged(source)
         check_resumable((run, states), "Chains", about, sweeps)
         return {**run, "seconds": source.seconds}, states
     found = read_checkpoint(source)
     check_resumable(found, os.fspath(source), about, sweeps)
     return found
+
+
+def _refuse_damaged(source: object) -> NoReturn:
+    """Refuse chains whose arrays were changed."""
+    invalid("resume_from", "hold chains as spinseg saved them", source if isinstance(source, Chains) else f"{source}")
 
 
 def _packed(components: Sequence[Model], lam: Lam, moves: str, burn_in: int, thin: int) -> tuple[list[Target], Plan]:
@@ -403,6 +438,11 @@ def _packed(components: Sequence[Model], lam: Lam, moves: str, burn_in: int, thi
     for component, (strength, _) in zip(components[1:], bonds[1:], strict=True):
         targets.append(targets[0]._replace(**couplings_of(component, strength)))
     return targets, plan
+
+
+def _record_of(records: Record, r: int) -> Record:
+    """The record of one runner: views of those of all runners."""
+    return Record(*(array[r] for array in records))
 
 
 def _runners(
@@ -424,7 +464,7 @@ def _runners(
     known: dict[tuple[int, int], tuple[float, NDArray[np.int32] | None]] = {}
     for r, (start, rng) in enumerate(zip(starts, streams, strict=True)):
         model, target = components[r // n_chains], targets[r // n_chains]
-        record = Record(*(array[r] for array in records))
+        record = _record_of(records, r)
         place = r // n_chains, id(start)
         if place not in known:
             kinds = starting_kinds(model, target, start)

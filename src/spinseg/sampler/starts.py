@@ -22,6 +22,7 @@ from spinseg.sampler.kernels.agglomerate import Agglomeration, agglomerate, merg
 from spinseg.sampler.kernels.kinds import deal_kinds
 from spinseg.sampler.kernels.state import Target
 from spinseg.sampler.pack import new_state
+from spinseg.sampler.start_search import searched_start
 
 STARTS = ("one", "singletons", "greedy")
 N_RANDOM_STARTS = 50  # tried where seeds and size limits leave little room
@@ -39,14 +40,16 @@ def starting_labels(model: Model, target: Target, init: str | ArrayLike) -> NDAr
     "one" is one cluster, or one for each component of the graph if clusters must be connected, and "singletons" a
     cluster for each site, where the prior allows them; else the fewest and the most blocks of about equal size that are
     allowed. "greedy" merges touching clusters, from singletons, as long as the posterior gains; where that ends at
-    sizes that the prior forbids, or would take too much memory, it is "one".
+    sizes that the prior forbids, or would take too much memory, it is "one". Where connected ones are not allowed,
+    `searched_start` looks for another.
 
     Where there are seeds, these are changed as little as it takes to keep them, and so are labels. Where regions have
     kinds, and the prior of kinds does not allow their number, "one" and "singletons" stand for each other.
     """
     labels = _start(model, target, init)
     if model.kinds is not None and not model.allows(labels) and isinstance(init, str):
-        labels = _start(model, target, "one" if init == "singletons" else "singletons")
+        other = _start(model, target, "one" if init == "singletons" else "singletons")
+        labels = other if model.allows(other) else searched_start(model, labels, init)
     if model.kinds is not None and not model.allows(labels):
         invalid("init", "have a number of regions that the prior of kinds allows", int(labels.max()) + 1)
     return labels
@@ -152,7 +155,7 @@ def _start_with_seeds(model: Model, target: Target, init: str) -> NDArray[np.int
         labels = _without_small(model, singletons, rng.normal(size=model.graph.n_edges))
         if model.allows(labels):
             return labels
-    invalid("init", "be labels: no partition that keeps the seeds and that the prior allows was found", init)
+    return searched_start(model, singletons, init)
 
 
 def with_seeds(model: Model, labels: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -189,7 +192,7 @@ def _connected_start(model: Model, init: str) -> NDArray[np.int32]:
             labels = _connected_blocks(model.graph, int(size), int(first), prior.min_size, largest)
             if labels is not None and model.log_prior_of_sizes(np.bincount(labels)) > -np.inf:
                 return labels
-    invalid("init", "be labels: no partition into connected blocks that the prior allows was found", init)
+    return searched_start(model, model.graph.pieces(np.zeros(n_sites, np.int32)), init)
 
 
 def _connected_blocks(

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spinseg._errors import TaskFailure
-from spinseg._run.atomic import printable
+from spinseg._run.atomic import print_line, printable
 from spinseg._run.executor import CheckInterrupt, check_jobs, deferred_sigint, run_tasks
-from spinseg._run.progress import Report, compiling_notice, reporting, stage_of
+from spinseg._run.progress import Progress, Report, compiling_notice, reporting, stage_of
 from spinseg._validation import InvalidInput, check_writable
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.formats import images_in, is_zarr
@@ -31,7 +31,8 @@ from spinseg.segmentation.segment import segment
 class Outcome(NamedTuple):
     """What became of one image: the summary of its segmentation, or an error in one line.
 
-    It is `interrupted` where Ctrl-C came meanwhile; the summary says whether that stopped the sampling early. Where it
+    It is `interrupted` where Ctrl-C came meanwhile; the summary says whether that stopped the sampling early, and there
+    is none where no sweep was finished. Where it
     was `done_before`, the summary is that of the stored result.json; where another result `is_kept`, nothing was done.
     `traceback` and `name` are as in `TaskFailure`.
     """
@@ -113,6 +114,8 @@ def segment_file(
                 segmentation = replace(segmentation, source=source, **given)
                 segmentation.save(path, names=(*FILES, *also), overwrite=overwrite)
                 summary = segmentation.summary()
+    except KeyboardInterrupt:  # before sampling
+        return Outcome(source, folder, time.perf_counter() - start, interrupted=True)
     except Exception as error:
         failure = TaskFailure.from_exception(error, time.perf_counter() - start)
         outcome = Outcome.failed(source, folder, failure)._replace(interrupted=bool(interrupts))
@@ -155,7 +158,7 @@ def segment_files(
             yield index, outcome
     if progress and len(tasks) > 1:
         at_a_time = "" if dask is not None or jobs == 1 else f", {min(jobs, len(tasks))} at a time"
-        print(f"{len(tasks)} images{at_a_time}", file=sys.stderr, flush=True)
+        print_line(f"{len(tasks)} images{at_a_time}")
     if dask is None and any(os.path.isfile(source) for source, _ in tasks.values()):  # otherwise all of them fail
         settings = expected["settings"][0]
         compile_sampler(progress, connected=settings["connected"], kinds="kinds" in settings)
@@ -167,14 +170,20 @@ def segment_files(
     indices, todo = list(tasks), list(tasks.values())
     countdown = Countdown(len(todo))
     work = partial(_segment_task, how, countdown)
-    results = run_tasks(work, todo, jobs=jobs, dask=dask, in_process=serial)
+    has_lines = progress and len(todo) > 1 and not (serial and sys.stderr is not None and sys.stderr.isatty())
+
+    def say(index: int) -> None:
+        """Print the line of an image that starts; a cluster does not say which these are."""
+        if has_lines:
+            print_line(countdown.next_title() + printable(todo[index][0]))
+
+    results = run_tasks(work, todo, jobs=jobs, dask=dask, in_process=serial, started=say)
     for n_done, (number, outcome) in enumerate(results, start=1):
         if isinstance(outcome, TaskFailure):
             outcome = Outcome.failed(*todo[number], outcome)
         countdown.n_done = n_done
-        if progress and not (serial and sys.stderr.isatty()) and len(todo) > 1:
-            number_of = "interrupted: " if outcome.interrupted else countdown.title(n_done)
-            print(f"{number_of}{printable(outcome.source)}", file=sys.stderr, flush=True)
+        if dask is not None:
+            say(number)
         yield indices[number], outcome
         if serial and outcome.interrupted:
             raise KeyboardInterrupt
@@ -185,14 +194,35 @@ def _segment_task(
 ) -> Outcome:
     """Segment one image, with a bar in this process, and in another one without."""
     title = countdown.title(countdown.n_done + 1) + printable(Path(task[0]).name)
-    return segment_file(*task, **{"progress": check_interrupt} | how, title=title)
+    return segment_file(*task, **{"progress": _Interruptible(check_interrupt)} | how, title=title)
+
+
+class _Interruptible:
+    """The report of an image that another process segments: it ends reading and sampling, but not saving."""
+
+    def __init__(self, check_interrupt: CheckInterrupt) -> None:
+        self.check, self.has_draws = check_interrupt, False
+
+    def stage(self, words: str, share: float | None = None) -> None:
+        """Interrupt what comes before sampling."""
+        if not self.has_draws:
+            self.check()
+
+    def __call__(self, progress: Progress) -> None:
+        self.has_draws = True
+        self.check()
 
 
 class Countdown:
     """How many of several images are done, and about how long the others will take."""
 
     def __init__(self, n_images: int) -> None:
-        self.n_images, self.n_done, self.began = n_images, 0, time.monotonic()
+        self.n_images, self.n_done, self.n_begun, self.began = n_images, 0, 0, time.monotonic()
+
+    def next_title(self) -> str:
+        """The title of the next image that begins."""
+        self.n_begun += 1
+        return self.title(self.n_begun)
 
     def title(self, number: int) -> str:
         """The number of an image, and the time left, as a beginning of a line; empty for a single image."""

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spinseg._errors import needing
 from spinseg._run.atomic import atomic_write, print_warning, printable
 from spinseg._validation import InvalidInput, check_choice, invalid
 from spinseg._version import VERSION
+from spinseg.image.formats import is_zarr
 from spinseg.image.io import MAX_PNG_LABELS, write_labels_png, write_labels_tif, write_png, write_tif
 from spinseg.image.layout import Georeference
 from spinseg.image.picture import Picture
-from spinseg.image.polygons import Polygon, region_polygons
+from spinseg.image.polygons import region_polygons
 from spinseg.image.render import label_colors, overlay
 from spinseg.segmentation.region_table import as_csv
 from spinseg.segmentation.report.page import report
@@ -77,11 +79,11 @@ def save(
         "overlay.png": lambda path: write_png(path, overlay(picture, labels, start_label=first)),
         "boundary_probability.png": lambda path: write_png(path, np.rint(255 * apart).astype(np.uint8)),
         "boundary_probability.tif": lambda path: write_tif(path, found.boundary_probability, _place(found)),
-        "regions.geojson": lambda path: _write(path, json.dumps(to_geojson(found), ensure_ascii=False) + "\n"),
-        "outlines.svg": lambda path: _write(path, to_svg(found)),
-        "regions.csv": lambda path: _write(path, as_csv(found.region_rows, image=found.source or "")),
-        "report.html": lambda path: _write(path, report_of(found)),
-        "result.json": lambda path: _write(path, json.dumps(summary(found), indent=2, ensure_ascii=False) + "\n"),
+        "regions.geojson": lambda path: write_text(path, json.dumps(to_geojson(found), ensure_ascii=False) + "\n"),
+        "outlines.svg": lambda path: write_text(path, to_svg(found)),
+        "regions.csv": lambda path: write_text(path, as_csv(found.region_rows, image=found.source or "")),
+        "report.html": lambda path: write_text(path, report_of(found)),
+        "result.json": lambda path: write_text(path, json.dumps(summary(found), indent=2, ensure_ascii=False) + "\n"),
     }
     skipped = skipped_files(found)
     if found.labels.ndim == 3:
@@ -101,7 +103,7 @@ def _place(found: "Segmentation") -> Georeference | None:
     return None if found.picture.reading is None else found.picture.reading.georeference
 
 
-def _write(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     """Write text as UTF-8. File names may hold bytes that are no characters; they become question marks."""
     atomic_write(path, lambda file: file.write(text.encode(errors="replace")))
 
@@ -111,7 +113,7 @@ def check_inputs_kept(folder: str | os.PathLike[str], names: Sequence[str], inpu
     for file in inputs:
         if not isinstance(file, str) or not os.path.exists(file):
             continue
-        inside = os.path.isdir(file) and Path(folder).resolve().is_relative_to(Path(file).resolve())
+        inside = is_zarr(file) and Path(folder).resolve().is_relative_to(Path(file).resolve())
         paths = [os.path.join(folder, name) for name in names]
         if inside or any(os.path.exists(path) and os.path.samefile(path, file) for path in paths):
             line = f"saving in {printable(folder)} would change an input: {printable(file)}. Choose another folder."
@@ -131,12 +133,12 @@ def skipped_files(found: "Segmentation") -> dict[str, str]:
 
 def summary(found: "Segmentation") -> dict[str, Any]:
     """Everything but the images, as result.json has it: dictionaries, lists, text and numbers."""
-    counts = np.bincount(found.chains.n_clusters.ravel())
+    counts, reading = np.bincount(found.chains.n_clusters.ravel()), found.picture.reading
     return {
         "source": found.source,
         "mask": found.mask,
-        "read_as": found.read_as,
-        "read_otherwise": None if found.picture.reading is None else found.picture.reading.otherwise,
+        "read_as": None if reading is None else str(reading),
+        "read_otherwise": None if reading is None else reading.otherwise,
         "georeference": None if (place := _place(found)) is None else place.to_json(),
         "channel_axis": found.channel_axis,
         "channel_kind": found.channel_kind,
@@ -219,8 +221,16 @@ def to_geojson(found: "Segmentation") -> dict[str, Any]:
     Polygons run along the sides of pixels. Those of a GeoTIFF have the coordinates of its map, and "crs" names their
     system. Otherwise x and y are columns and rows, from (0, 0), the upper left corner of the image, to (width, height).
     """
-    features, place = [], _place(found)
-    for row, polygons in _polygons(found):
+    if found.labels.ndim != 2:
+        invalid("the segmentation", "be that of an image, not of a volume, for polygons", found.labels.shape)
+    return geojson_of(found.region_rows, found._region_image, _place(found))
+
+
+def geojson_of(rows: list[dict[str, Any]], regions: NDArray[np.integer], place: Georeference | None) -> dict[str, Any]:
+    """Polygons of the regions of these rows, which have their places in the image `regions`, from 1 on."""
+    features, polygons_of = [], region_polygons(regions)
+    for number, row in enumerate(rows, start=1):
+        polygons = polygons_of[number]
         parts: Any = [[[*ring, ring[0]] for ring in polygon] for polygon in polygons]
         if place is not None:
             order = -1 if place.turns_over else 1  # outer rings run counterclockwise on the map, too
@@ -237,7 +247,11 @@ def to_geojson(found: "Segmentation") -> dict[str, Any]:
 def to_svg(found: "Segmentation") -> str:
     """The outlines of the regions as SVG, a path for each, to lay over the image in a drawing program."""
     paths = []
-    for row, polygons in _polygons(found):
+    if found.labels.ndim != 2:
+        invalid("the segmentation", "be that of an image, not of a volume, for polygons", found.labels.shape)
+    polygons_of = region_polygons(found._region_image)
+    for number, row in enumerate(found.region_rows, start=1):
+        polygons = polygons_of[number]
         rings = [ring for polygon in polygons for ring in polygon]
         steps = "".join(f"M{' '.join(f'{x},{y}' for x, y in ring)}Z" for ring in rings)
         title = escape(f"region {row['region']}, {row['area']:,} pixels")
@@ -248,14 +262,6 @@ def to_svg(found: "Segmentation") -> str:
         f'fill="none" fill-rule="evenodd" stroke="{STROKE}" stroke-linejoin="round" '
         f'stroke-width="{max(1, round(max(height, width) / 500))}">\n' + "\n".join(paths) + "\n</svg>\n"
     )
-
-
-def _polygons(found: "Segmentation") -> list[tuple[dict[str, Any], list[Polygon]]]:
-    """The rows of the table of regions, each with the polygons of its region."""
-    if found.labels.ndim != 2:
-        invalid("the segmentation", "be that of an image, not of a volume, for polygons", found.labels.shape)
-    polygons = region_polygons(found._region_image)
-    return [(row, polygons[place]) for place, row in enumerate(found.region_rows, start=1)]
 
 
 def to_xarray(found: "Segmentation") -> Any:

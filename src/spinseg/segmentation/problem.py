@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinseg._validation import invalid
+from spinseg._validation import InvalidInput, invalid
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image.features import site_sizes
 from spinseg.image.formats import content_hash
@@ -22,6 +22,7 @@ from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, see
 from spinseg.image.superpixels import superpixels
 from spinseg.image.working import WorkingCopy, working_copy
 from spinseg.model.posterior import Model
+from spinseg.model.seeds import NO_CROSSING
 from spinseg.partition.numbering import label_image, largest_first
 from spinseg.partition.pairs import separation_probability
 from spinseg.sampler.chains import Chains
@@ -199,8 +200,23 @@ def posed(
         sites = superpixels(working_image.picture, kind=cut, mask=working_image.inside) if is_cut else sites
         of_sites = seeds_of_sites(sites, reduced)
     stage("comparing superpixels")
-    model = preset.model(working_image, sites, preset.graph(sites, working_image), maps, of_sites)
+    try:
+        model = preset.model(working_image, sites, preset.graph(sites, working_image), maps, of_sites)
+    except InvalidInput as error:
+        if error.rule != NO_CROSSING or on_pixels is None:
+            raise
+        raise _with_places(error, working_image.to_original(sites, outside=-1), on_pixels) from None
     return Problem(picture, preset, working_image, sites, model, relief, provenance, on_pixels, is_cut, light)
+
+
+def _with_places(error: InvalidInput, sites: NDArray[np.int32], seeds: NDArray[np.int64]) -> InvalidInput:
+    """The error of a seed whose sites cannot be connected, with a pixel of each of two parts, and what to do."""
+    (seed,) = error.about["seeds"]
+    parts = [np.argwhere((seeds == seed) & (sites == site))[0] for site in error.about["sites"][:2]]
+    first, second = (tuple(map(int, place)) for place in parts)
+    line = f"{error}, whose parts at {first} and {second} are kept apart"
+    remedy = "Give each part a number of its own, or set enough pixels between them to 0"
+    return InvalidInput(f"{line}. {remedy}.", error.name, error.rule, **error.about)
 
 
 def check_seeds_fit(preset: Preset) -> None:

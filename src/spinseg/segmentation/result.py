@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import center_of_mass, find_objects
 
-from spinseg._validation import check_int, check_real, invalid
+from spinseg._validation import InvalidInput, check_int, check_real, invalid
 from spinseg.graph.adjacency import regions_of
 from spinseg.graph.merging import merge_heights
 from spinseg.graph.site_graph import SiteGraph
@@ -124,8 +124,8 @@ class Segmentation:
 
     @property
     def read_as(self) -> str | None:
-        """How the image was read, in words; None for a `Picture` made by hand."""
-        return None if self.picture.reading is None else str(self.picture.reading)
+        """How the image was read, and in doubt how to read it in another way; None for a `Picture` made by hand."""
+        return None if self.picture.reading is None else self.picture.reading.with_doubt
 
     @property
     def detail(self) -> float | None:
@@ -265,6 +265,12 @@ class Segmentation:
         InvalidInput
             If the preset has no levels of detail.
         """
+        if "detail" not in self.preset.options():
+            presets = ", ".join(name for name, kind in Preset.known.items() if "detail" in kind.options())
+            line = (
+                f"the preset {self.preset.name} has no levels of detail to choose from. Segment with one of {presets}."
+            )
+            raise InvalidInput(line, "preset")
         preset = chosen_preset(self.preset, {"detail": detail})
         partition = preset.estimated(self.chains, self.model, self.seed)
         partition = largest_first(partition, site_sizes(self.sites))

@@ -38,7 +38,7 @@ def expected_result(keywords: dict[str, Any]) -> dict[str, Any]:
     shared = {name: each.default for name, each in inspect.signature(segment).parameters.items()}
     options = {name: value for name, value in keywords.items() if name not in shared}
     given = shared | keywords
-    preset = chosen_preset(given["preset"], options)
+    preset = chosen_preset(given["preset"], options, segment)
     schedule = Schedule.of(preset, *(given[name] for name in Schedule._fields))
     generator(given["rng"])
     reading = {name: given[name] for name in READING}

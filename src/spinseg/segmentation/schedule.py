@@ -1,5 +1,6 @@
 """How long to sample: a number of sweeps or of seconds, or until the chains have converged."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -8,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg._run.progress import Stage, stage_of
+from spinseg._run.progress import Progress, Report, Stage, reporting, stage_of
 from spinseg._validation import check_real, invalid
 from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains, SamplingInterrupted
 from spinseg.sampler.convergence import ERROR_LIMIT, R_HAT_LIMIT
 from spinseg.sampler.diagnostics import Diagnostics, may_stop
-from spinseg.sampler.sampler import MAX_LABELS, check_length, sample, thin_to_fit
+from spinseg.sampler.plan import warn_of_unreachable
+from spinseg.sampler.sampler import MAX_LABELS, Sampler, check_length, sample, thin_to_fit
 from spinseg.sampler.starts import listed_starts
 from spinseg.segmentation.verdict import shortfalls
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 BURN_IN, ROUND_SWEEPS, MAX_SWEEPS = 40, 40, 400
 USUAL = {"start_label": 1, "channel_axis": "auto", "channel_kind": "auto"}
 USUAL |= dict.fromkeys(("intensity_range", "mask", "seeds"))
-TIMED_SWEEPS = 10  # sweeps between two looks at the clock, and the fewest
+FEWEST_SWEEPS = 4  # in a given time
 
 
 class Schedule(NamedTuple):
@@ -68,39 +70,70 @@ class Schedule(NamedTuple):
 
 
 def sample_posterior(
-    model: Model, preset: "Preset", schedule: Schedule, seed: int, area: NDArray[np.int64] | None = None, **options: Any
+    model: Model,
+    preset: "Preset",
+    schedule: Schedule,
+    seed: int,
+    area: NDArray[np.int64] | None = None,
+    began: float | None = None,
+    **options: Any,
 ) -> Chains:
     """Chains of a posterior, with `options` of `sample`.
 
     The first half of the sweeps is burn-in. Automatic chains run until more sweeps are of no use, or for MAX_SWEEPS,
-    after a burn-in of BURN_IN. `area` is the number of pixels of each site. For a large graph fewer draws are kept.
+    after a burn-in of BURN_IN. `area` is the number of pixels of each site. A time that the schedule gives has begun at
+    `began`, by `time.monotonic`, or begins now. For a large graph fewer draws are kept.
     """
     sampler = (schedule.chains, preset.moves, preset.lam, preset.init)
     stage = stage_of(options.get("progress"))
-    stage("sampling", 1.0)
     n_labels = schedule.chains * model.n_components * model.graph.n_sites  # of one draw of every chain
     if schedule.seconds is not None:
-        began, seconds, most = time.monotonic(), schedule.seconds, max(TIMED_SWEEPS, MAX_LABELS // n_labels)
-
-        def is_over(drawn: Chains) -> bool:
-            elapsed = time.monotonic() - began
-            stage(f"sampling for {seconds:g} seconds", min(1.0, drawn.n_sweeps / most * seconds / max(elapsed, 1e-9)))
-            return elapsed >= seconds
-
-        options |= {"until": is_over, "check_every": TIMED_SWEEPS}
-        try:
-            drawn = sample(model, most, *sampler, rng=seed, **options)
-        except SamplingInterrupted as stopped:
-            drawn = stopped.chains
-            raise SamplingInterrupted(drawn.after(drawn.n_sweeps // 2)) from None
-        return drawn.after(drawn.n_sweeps // 2)
+        spent = 0.0 if began is None else time.monotonic() - began
+        most = max(FEWEST_SWEEPS, MAX_LABELS // n_labels)
+        return _sample_for(schedule.seconds - spent, stage, model, most, *sampler, rng=seed, **options)
     sweeps, burn_in = schedule.sweeps, schedule.sweeps // 2 if schedule.sweeps else BURN_IN
     if sweeps is None:
         sweeps = MAX_SWEEPS
         options |= {"until": _until_converged(model, preset, seed, area, stage), "check_every": ROUND_SWEEPS}
-        stage("sampling", (BURN_IN + ROUND_SWEEPS) / MAX_SWEEPS if schedule.chains > 1 else 1.0)
+    stage("sampling", (BURN_IN + ROUND_SWEEPS) / MAX_SWEEPS if schedule.is_automatic and schedule.chains > 1 else 1.0)
     thin = thin_to_fit(sweeps - burn_in, n_labels)
     return sample(model, sweeps, *sampler, burn_in=burn_in, thin=thin, rng=seed, **options)
+
+
+def _sample_for(
+    seconds: float, stage: Stage, *args: Any, progress: bool | Report | None = None, **options: Any
+) -> Chains:
+    """Chains that sample for a time, FEWEST_SWEEPS at least; the first half of their sweeps is burn-in.
+
+    The arguments are those of `Sampler`. The time that compiling takes does not count.
+    """
+    began, end = time.monotonic(), math.inf
+
+    with reporting(progress) as report:
+
+        def told(latest: Progress) -> None:
+            now, fewest = time.monotonic(), FEWEST_SWEEPS * latest.total // sampler.max_sweeps  # of all chains together
+            expected = latest.done if now >= end else round(latest.done * (end - began) / max(now - began, 1e-9))
+            report(latest._replace(total=max(fewest, min(expected, latest.total))))
+
+        sampler = Sampler(*args, progress=told, **options)
+        warn_of_unreachable(sampler.unreachable, stacklevel=4)
+        end = began + seconds
+        stage("sampling", 1.0)
+        try:
+            ready = time.monotonic()
+            sampler.advance(1)
+            compiled = time.monotonic() - ready - sampler.chains.seconds
+            began, end = began + compiled, end + compiled
+            while left := sampler.max_sweeps - sampler.n_sweeps:
+                now, done = time.monotonic(), sampler.n_sweeps
+                enough = int((end - now) / max(now - began, 1e-9) * done)  # the first sweeps are slower than the others
+                if enough < 1 and done >= FEWEST_SWEEPS:
+                    break
+                sampler.advance(max(1, min(enough, done, left)))
+        except KeyboardInterrupt:
+            raise SamplingInterrupted(sampler.chains.after(sampler.n_sweeps // 2)) from None
+    return sampler.chains.after(sampler.n_sweeps // 2)
 
 
 def _until_converged(

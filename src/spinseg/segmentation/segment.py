@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from functools import partial
 from typing import Any
 
@@ -49,9 +50,10 @@ def segment(
     Parameters
     ----------
     image : array, Picture or path
-        An array of shape (H, W), (H, W, C) or a volume, of any number type, or a file that holds one: PNG, JPEG, GIF,
-        WebP, BMP, JPEG 2000, TIFF, NPY, a folder of Zarr, and with an extra NIfTI. It is never changed. Pixels that are
-        masked in a NumPy masked array or fully transparent are outside. `seg.read_as` says how it was read.
+        An array of shape (H, W), (H, W, C) or a volume, of any number type, an image of Pillow, or a file that holds
+        one: PNG, JPEG, GIF, WebP, BMP, JPEG 2000, TIFF, NPY, a folder of Zarr, and with an extra NIfTI. It is never
+        changed. Pixels that are masked in a NumPy masked array or fully transparent are outside. `seg.read_as` says how
+        it was read.
     preset : Auto, Photo, Measured, Objects, Classes, Paper, another Preset, or its name, such as "classes"
         `Photo` finds connected regions in photographs, and `Measured` in microscopy, rasters, scans and materials;
         `Auto` takes the one that suits the image, and `seg.preset` says which. `Classes` finds kinds of tissue or
@@ -83,13 +85,17 @@ def segment(
         as accurate as needed; one chain runs to the end. They run `chains` chains for each of twelve levels of detail.
         `Classes` makes 120 sweeps and `Paper` 1000.
     seconds : float, optional
-        About how long to sample, instead of `sweeps`; draws of more than 256 MB end it earlier. The number of sweeps
-        then depends on the machine; `seg.python_code` has it and repeats the segmentation.
+        About how long the call may take, instead of `sweeps`: what reading and preparing the image leave is spent on
+        sampling, though each chain makes 4 sweeps, and outlines are drawn after it. Draws of more than 256 MB end it
+        earlier. The number of sweeps then depends on the machine; `seg.python_code` has it and repeats the result.
     rng : int, Generator or None
         The random seed. The same seed gives the same segmentation on one machine with the same versions. If it is None,
         a seed is drawn and kept in `seg.seed`.
-    workers, progress
+    workers
         As in `sample`.
+    progress : bool or callable, optional
+        As in `sample`. A callable is also called at the start of each stage, from reading on, with the name of the
+        stage and the number of sweeps that are expected.
     **options
         Options of the preset: `segment(image, detail=0.9)` is `segment(image, Auto(detail=0.9))`.
 
@@ -114,19 +120,20 @@ def segment(
     >>> ss.segment(image, rng=0).n_clusters
     2
     """
-    preset = chosen_preset(preset, options)
+    preset = chosen_preset(preset, options, segment)
     schedule = Schedule.of(preset, chains, sweeps, seconds)
     if isinstance(start_label, float) or check_int("start_label", start_label, at_least=0) > 1:
         invalid("start_label", "be 0 or 1", start_label)
     if workers is not None:
         check_int("workers", workers, at_least=1)
-    seed = seed_of(rng)
+    seed, began = seed_of(rng), time.monotonic()
     with reporting(progress) as report:
         stage = stage_of(report)
         stage("reading")
         problem = prepare(image, preset, mask, channel_axis, intensity_range, seeds, channel_kind, stage)
         found = partial(problem.segmentation, seed=seed, schedule=schedule, start_label=int(start_label))
-        area, how = site_sizes(problem.sites), {"workers": workers, "progress": report}
+        area = site_sizes(problem.sites)
+        how: dict[str, Any] = {"workers": workers, "progress": report, "began": began}
         try:
             drawn = sample_posterior(problem.model, problem.preset, schedule, seed, area, **how)
         except SamplingInterrupted as stop:

@@ -37,7 +37,7 @@ def mean_shift(
 
     Comaniciu and Meer [1]_, as in their program EDISON. The defaults are those of Xu, Caron and Doucet, who do not say
     in which units their range bandwidth is: in levels of sRGB it gives their numbers of regions, and in L*u*v* a third
-    of them (`python -m benchmarks mean_shift` at commit fee328b).
+    of them (`benchmarks/mean_shift.py` at commit fee328b).
 
     1. *Colors* are 8-bit levels of sRGB; or, as in EDISON, L*u*v* of the sRGB values taken as linear light.
     2. *Filter*: each pixel moves to the mean of the pixels within `spatial_bandwidth` of its place and

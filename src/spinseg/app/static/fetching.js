@@ -11,7 +11,7 @@ export class Sites {
 
   // Forgets another image, and fetches this one: it is displayed while its sites are made.
   open(api) {
-    Object.assign(this, { api, image: null, scene: null, loaded: null, outlined: null });
+    Object.assign(this, { api, image: null, scene: null, loaded: null, outlined: null, awaited: false });
     this.fetch(api.picture, (bitmap) => {
       this.image = new SiteImage(bitmap);
       this.changed("image");
@@ -33,7 +33,7 @@ export class Sites {
   }
 
   fetchSites(scene) {
-    Object.assign(this, { scene, outlined: null });
+    Object.assign(this, { scene, outlined: null, awaited: false });
     this.fetch(this.api.sites, (sites) => {
       if (this.scene !== scene) return;
       this.image.setSites(sites);
@@ -42,15 +42,14 @@ export class Sites {
     });
   }
 
-  // The same sites with other outlines, which the server has refined.
-  fetchOutlines(moment) {
+  // The same sites with other outlines, which the server has refined; they are `awaited` until they have arrived.
+  async fetchOutlines(moment) {
     if (moment === this.outlined) return;
-    this.outlined = moment;
-    this.fetch(this.api.outlines, (sites) => {
-      if (this.outlined !== moment) return;
-      this.image.setOutlines(sites);
-      this.changed("outlines");
-    });
+    Object.assign(this, { outlined: moment, awaited: true });
+    await this.fetch(this.api.outlines, (sites) => this.outlined === moment && this.image.setOutlines(sites));
+    if (this.outlined !== moment) return;
+    this.awaited = false;
+    this.changed("outlines");
   }
 
   async fetch(ask, take) {
@@ -95,11 +94,17 @@ export class Poller {
     this.setAnswer(answer);
   }
 
-  // `moment` changes whenever the answer may change, and is null before there can be an answer.
-  setMoment(moment) {
-    this.moment = moment;
+  // `moment` changes whenever the answer may change, and is null before there can be an answer. The last one for now
+  // `isLast`: its answer is asked for at once.
+  setMoment(moment, isLast) {
+    Object.assign(this, { moment, isLast });
     if (moment === null && !this.held) this.answer = this.result = null;
     else this.schedule();
+  }
+
+  // Whether the answer is that of the latest moment, or nothing is asked.
+  get isUpToDate() {
+    return !this.ask || this.asked === this.moment;
   }
 
   // Asks nothing during `work`, nor until the next moment after it: answers would be out of date.
@@ -113,27 +118,26 @@ export class Poller {
   schedule() {
     clearTimeout(this.timer);
     if (this.suspended || !this.ask || this.busy || !this.moment || this.asked === this.moment) return;
-    this.timer = setTimeout(() => this.poll(), Math.max(0, this.due - performance.now()));
+    this.timer = setTimeout(() => this.poll(), this.isLast ? 0 : Math.max(0, this.due - performance.now()));
   }
 
   async poll() {
-    const { key, kind, moment } = this;
+    const { kind, moment } = this;
     const began = performance.now();
     const request = (this.busy = {});
+    let answer, failed;
     try {
       const data = await this.ask();
-      if (key === this.key) {
-        this.held = false;
-        this.setAnswer(data && { kind, data });
-      }
+      answer = data && { kind, data };
     } catch (error) {
-      if (NOT_AVAILABLE.includes(error.status)) key === this.key && this.setAnswer(null);
+      failed = true;
+      if (NOT_AVAILABLE.includes(error.status)) answer = null;
       else if (!REPORTED_BY_STREAM.includes(error.status)) this.failed(error);
     }
     if (request !== this.busy) return; // another question was asked meanwhile
-    this.busy = null;
     const rest = Math.max(POLL_INTERVAL, 2 * (performance.now() - began)); // the chains need the processor, too
-    if (key === this.key) Object.assign(this, { asked: moment, due: performance.now() + rest });
+    Object.assign(this, { busy: null, held: this.held && failed, asked: moment, due: performance.now() + rest });
+    this.setAnswer(answer === undefined ? this.answer : answer);
     this.schedule();
   }
 

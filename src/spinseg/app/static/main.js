@@ -53,7 +53,7 @@ class App {
     this.charts = new TraceCharts();
     this.sizes = new SizeChart(palette);
     this.chainList = new ChainList(palette, description.starts, (chain) => this.showChain(chain));
-    this.poller = new Poller(() => this.present(), showError);
+    this.poller = new Poller(() => this.answered(), showError);
     this.details = new DetailResults(() => Boolean(this.poller.busy));
     this.presentRestSoon = throttled(() => this.presentRest(), 250);
     const showStrokes = () => this.picture.showStrokes();
@@ -138,8 +138,9 @@ class App {
     const [rows, columns] = api.shape;
     Object.assign(document.body.dataset, { state: "building", stage: 0, sweeps: 0, outlined: "" });
     Object.assign(this, { example: source.example, traces: new Traces(), chain: 0, resume: false });
-    this.frame = this.appliedSettings = this.partition = null;
-    this.outlined = this.changing = this.applying = this.isApplied = false;
+    this.frame = this.said = this.appliedSettings = this.partition = null;
+    this.outlined = null; // the stage of the latest result that was displayed
+    this.changing = this.applying = this.isApplied = false;
     if (!this.sources.includes(source)) this.sources.push(source);
     this.image = this.sources.indexOf(source);
     if (this.entry) history[this.entry]({ image: this.image }, "");
@@ -178,29 +179,48 @@ class App {
     this.doing = frame.doing ?? this.doing;
     if (frame.chains.length && frame !== before) this.traces.add(frame);
     this.chain = Math.min(this.chain, Math.max(0, frame.chains.length - 1));
-    Object.assign(document.body.dataset, { state: frame.state, stage: frame.stage, sweeps: frame.sweeps });
-    document.body.dataset.enough = Boolean(frame.agreement?.enough);
+    Object.assign(document.body.dataset, { stage: frame.stage, sweeps: frame.sweeps });
     this.scribbles.allow(this.schema.chosen("preset", this.session.settings).connected);
     if (this.schema.took !== (frame.preset ?? null)) {
       this.schema.took = frame.preset ?? null;
       this.controls.show();
     }
     if (frame.stage !== before?.stage) this.showNote(frame.note);
-    if (before?.state === "running" && frame.agreement?.enough && frame.state === "paused") {
-      this.showNote(`${frame.agreement.converged ? "Converged" : "More sweeps are of no use"} after ${count(frame.sweeps)} sweeps.`);
-    }
     if (this.isApplied) this.changing = this.applying = this.isApplied = false;
-    if (!this.isPreparing) this.runButtons.receive(frame);
-    this.showState();
     this.sites.receive(frame);
     this.requestAnswer(); // none while the sites are fetched
     const fast = frame.state === "running" && this.runButtons.speed === "full";
-    const needed = fast && this.outlined ? MIN_SWEEPS : 1;
+    const needed = fast && this.outlined && this.outlined !== frame.stage ? MIN_SWEEPS : 1;
     const moment = frame.sweeps >= needed ? `${frame.stage} ${frame.sweeps}` : null;
-    this.poller.setMoment(moment);
+    this.poller.setMoment(moment, frame.state !== "running");
     const known = frame.n_details > 1 && this.sites.isReady ? moment : null;
     this.details.setMoment(known, this.session.api, frame.state === "running");
     this.present();
+    this.say();
+  }
+
+  // Says where the chains are. Those that have stopped by themselves are said to run until the result of all their
+  // sweeps is displayed, so that it does not change any more once they are said to have converged.
+  say() {
+    const { frame, said: before } = this;
+    if (!frame) return;
+    const stopped = frame.state === "paused" && frame.agreement?.enough && this.session.running;
+    const { isReady, awaited } = this.sites;
+    const waits = stopped && !(isReady && !awaited && this.poller.isUpToDate);
+    const known = before?.stage === frame.stage ? before.agreement : null;
+    this.said = waits ? { ...frame, state: "running", agreement: known } : frame;
+    const { state, agreement, sweeps } = this.said;
+    Object.assign(document.body.dataset, { state, enough: Boolean(agreement?.enough) });
+    if (before?.state === "running" && agreement?.enough && state === "paused") {
+      this.showNote(`${agreement.converged ? "Converged" : "More sweeps are of no use"} after ${count(sweeps)} sweeps.`);
+    }
+    if (!this.isPreparing) this.runButtons.receive(this.said);
+    this.showState();
+  }
+
+  answered() {
+    this.present();
+    this.say();
   }
 
   // The image, its sites or their outlines have arrived.
@@ -217,6 +237,7 @@ class App {
       document.body.dataset.outlined = this.sites.outlined;
       this.picture.repaint();
       this.displayChanged();
+      this.say();
     }
   }
 
@@ -253,11 +274,11 @@ class App {
 
   // Everything that says what is being done, or what is known so far, says it of the same state.
   showState() {
-    if (!this.frame) return;
-    const { frame, isPreparing, session } = this;
-    const state = frame.state === "paused" && session.willRun ? "running" : frame.state;
+    if (!this.said) return;
+    const { said, isPreparing, session } = this;
+    const state = said.state === "paused" && session.willRun ? "running" : said.state;
     const known = isPreparing ? { sweeps: 0, agreement: null, doing: this.doing } : {};
-    const shown = { ...frame, state, ...known };
+    const shown = { ...said, state, ...known };
     showState(shown, this.note);
     showAgreement(shown);
     this.runButtons.show(shown, isPreparing);
@@ -405,7 +426,7 @@ class App {
     const layers = pictureLayers(display, frame.chains[chain], this.partition, answer);
     if (layers) this.picture.show(layers);
     else this.picture.dim();
-    this.outlined ||= answer?.kind === "result";
+    if (answer?.kind === "result" && !this.poller.held) this.outlined = frame.stage;
     write(byId("caption"), caption(display, frame, this.partition, answer, this.scribbles.isDrawing));
     write(byId("clusters"), this.partition ? count(this.partition.n) : "–");
     write(byId("unit"), frame.unit === "region" ? "Regions" : "Clusters");

@@ -28,9 +28,10 @@ from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.sampler.kernels.reallocation import order_from
 from spinseg.sampler.kernels.state import FORCED, FREE, LOG_POSTERIOR, N_CLUSTERS
 
-# Rows of Target.kind_table, at numbers of kinds or of regions: log_v, log_w, both with their -inf filled in, so that
-# every kind can be proposed, and the log of the sum over all partitions of this number of regions.
-LOG_V, LOG_W, PROPOSAL_LOG_V, PROPOSAL_LOG_W, LOG_TOTAL = range(5)
+# Rows of Target.kind_table, at numbers of regions: log_w, the same with its -inf filled in, so that every kind can be
+# proposed, and the log of the sum over all partitions of this number of regions.
+LOG_W, PROPOSAL_LOG_W, LOG_TOTAL = range(3)
+LOG_V, PROPOSAL_LOG_V = range(2)  # of Target.kind_log_v, likewise, at numbers of regions and of kinds
 
 
 @jit
@@ -76,10 +77,17 @@ def set_kind(state, slot, kind):
 
 
 @internal
+def log_v_of_kinds(target, which, n_regions, n_kinds):
+    """LOG_V or PROPOSAL_LOG_V of a number of kinds, given the number of regions."""
+    table = target.kind_log_v
+    return table[which, min(n_regions, table.shape[1] - 1), n_kinds]
+
+
+@internal
 def log_prior_of_kinds(target, kinds, n_regions):
     """Log probability of the kinds given the number of regions."""
     n_kinds, table = kinds.counters[N_CLUSTERS], target.kind_table
-    log_p = table[LOG_V, n_kinds] - table[LOG_TOTAL, n_regions]
+    log_p = log_v_of_kinds(target, LOG_V, n_regions, n_kinds) - table[LOG_TOTAL, n_regions]
     for kind in range(n_kinds):
         log_p += table[LOG_W, kinds.size[kind]]
     return log_p
@@ -127,8 +135,8 @@ def put_in(target, kinds, kind, n_bins):
 
 
 @internal
-def place_region(target, kinds, n_bins, wanted, inv_temperature, rng):
-    """Put the pooled region into a kind that is drawn, or into the one wanted unless that is -1.
+def place_region(target, kinds, n_regions, n_bins, wanted, inv_temperature, rng):
+    """Put the pooled region, one of n_regions, into a kind that is drawn, or into the one wanted unless that is -1.
 
     Returns the kind, the log of its probability, and the log likelihood of the region given the others of the kind.
     """
@@ -139,7 +147,8 @@ def place_region(target, kinds, n_bins, wanted, inv_temperature, rng):
         log_likelihood[kind] = likelihood_at(target, kinds, kind, n_bins, 1)
         log_weight[kind] = log_likelihood[kind] + table[PROPOSAL_LOG_W, m + 1] - table[PROPOSAL_LOG_W, m]
         if kind == n_kinds:
-            log_weight[kind] += table[PROPOSAL_LOG_V, n_kinds + 1] - table[PROPOSAL_LOG_V, n_kinds]
+            before = log_v_of_kinds(target, PROPOSAL_LOG_V, n_regions, n_kinds)
+            log_weight[kind] += log_v_of_kinds(target, PROPOSAL_LOG_V, n_regions, n_kinds + 1) - before
         top = max(top, log_weight[kind])
     for kind in range(n_kinds + 1):  # weights that underflow would make impossible what is only unlikely
         log_weight[kind] = max(inv_temperature * (log_weight[kind] - top), -600.0)
@@ -163,33 +172,33 @@ def deal_kinds(target, state, rng):
     kinds.counters[N_CLUSTERS] = 0
     for slot in range(state.counters[N_CLUSTERS]):
         n_bins = pool_regions(state, (slot, slot, slot), 1)
-        kind, _, _ = place_region(target, kinds, n_bins, -1, 1e7, rng)
+        kind, _, _ = place_region(target, kinds, state.counters[N_CLUSTERS], n_bins, -1, 1e7, rng)
         set_kind(state, slot, kind)
 
 
 @internal
-def take_kinds(target, state, slots, n_regions, inv_temperature, rng):
-    """Take the regions in slots[:n_regions] out of their kinds.
+def take_kinds(target, state, slots, n_old, inv_temperature, rng):
+    """Take the regions in slots[:n_old] out of their kinds.
 
     Returns the log probability of drawing these kinds again, and their log likelihood. `touched` then has the ids of
     the kinds, and `rank` whether other regions are left in them, for `return_kinds`.
     """
-    kinds, log_q, log_p = state.nested, 0.0, 0.0
-    for s in range(n_regions):
+    kinds, k, log_q, log_p = state.nested, state.counters[N_CLUSTERS], 0.0, 0.0
+    for s in range(n_old):
         kinds.touched[s] = kinds.label[state.id_of[slots[s]]]
-    for s in range(n_regions):
+    for s in range(n_old):
         n_bins = pool_regions(state, (slots[s], slots[s], slots[s]), 1)
         take_out(target, kinds, np.int64(kinds.slot_of[kinds.touched[s]]), n_bins)
-    for s in range(n_regions):
+    for s in range(n_old):
         kinds.rank[s] = kinds.slot_of[kinds.touched[s]] < kinds.counters[N_CLUSTERS]
-    for s in range(n_regions):
+    for s in range(n_old):
         n_bins = pool_regions(state, (slots[s], slots[s], slots[s]), 1)
         kind, log_share, log_likelihood = place_region(
-            target, kinds, n_bins, kind_before(state, slots, s), inv_temperature, rng
+            target, kinds, k, n_bins, kind_before(state, slots, s), inv_temperature, rng
         )
         set_kind(state, slots[s], kind)
         log_q, log_p = log_q + log_share, log_p + log_likelihood
-    for s in range(n_regions):
+    for s in range(n_old):
         n_bins = pool_regions(state, (slots[s], slots[s], slots[s]), 1)
         take_out(target, kinds, kind_of(state, slots[s]), n_bins)
     return log_q, log_p
@@ -225,15 +234,15 @@ def replace_kinds(target, state, slots, n_old, n_new, inv_temperature, rng):
     `reject_kinds` must follow.
     """
     kinds, k = state.nested, state.counters[N_CLUSTERS]
-    before = log_prior_of_kinds(target, kinds, k)
+    k_new, before = k - n_old + n_new, log_prior_of_kinds(target, kinds, k)
     log_q, log_p = take_kinds(target, state, slots, n_old, inv_temperature, rng)
     log_ratio, change = log_q, -log_p
     for s in range(n_new):
         n_bins = pool_new(state, slots, n_old, n_new, s)
-        kind, log_share, log_likelihood = place_region(target, kinds, n_bins, -1, inv_temperature, rng)
+        kind, log_share, log_likelihood = place_region(target, kinds, k_new, n_bins, -1, inv_temperature, rng)
         kinds.first[s] = kinds.id_of[kind]
         log_ratio, change = log_ratio - log_share, change + log_likelihood
-    return change + (log_prior_of_kinds(target, kinds, k - n_old + n_new) - before), log_ratio
+    return change + (log_prior_of_kinds(target, kinds, k_new) - before), log_ratio
 
 
 @internal
@@ -330,11 +339,11 @@ def split_or_merge_kinds(target, state, plan, rng):
     second += second >= first
     a, b, n_kinds = kind_of(state, first), kind_of(state, second), kinds.counters[N_CLUSTERS]
     n = gather_regions(state, a, 0)
-    change = -slot_log_marginal(kinds, a) - table[LOG_W, kinds.size[a]] - table[LOG_V, n_kinds]
+    change = -slot_log_marginal(kinds, a) - table[LOG_W, kinds.size[a]] - log_v_of_kinds(target, LOG_V, k, n_kinds)
     if a != b:
         n = gather_regions(state, b, n)
         change += merged_log_marginal(target, kinds, a, b) - slot_log_marginal(kinds, b)
-        change += table[LOG_W, n] - table[LOG_W, kinds.size[b]] + table[LOG_V, n_kinds - 1]
+        change += table[LOG_W, n] - table[LOG_W, kinds.size[b]] + log_v_of_kinds(target, LOG_V, k, n_kinds - 1)
     floor = log_u - inv_temperature * change
     if a != b and not floor < 0.0:
         return 1, False
@@ -348,7 +357,7 @@ def split_or_merge_kinds(target, state, plan, rng):
     else:
         for s in range(2):
             change += slot_log_marginal(kinds, n_kinds + s) + table[LOG_W, kinds.size[n_kinds + s]]
-        change += table[LOG_V, n_kinds + 1]
+        change += log_v_of_kinds(target, LOG_V, k, n_kinds + 1)
         accepted = log_u < inv_temperature * change - log_q
         if accepted:
             replace_clusters(kinds, kinds.spin, (a, a, a), 1, 2, n, change)
@@ -380,7 +389,7 @@ def weigh_with_kinds(target, state, group, old, n_touched, n_bins):
         n_forbidden += value == -np.inf
         prior += value if value > -np.inf else 0.0
     n_left = n_kinds - is_gone
-    with_none = table[LOG_V, n_left] - table[LOG_TOTAL, k_rest] if n_left > 0 else 0.0
+    with_none = log_v_of_kinds(target, LOG_V, k_rest, n_left) - table[LOG_TOTAL, k_rest] if n_left > 0 else 0.0
     with_one = -table[LOG_TOTAL, k_rest + 1]
     for t in range(n_touched):
         slot = np.int64(touched[t])
@@ -396,7 +405,7 @@ def weigh_with_kinds(target, state, group, old, n_touched, n_bins):
         value = table[LOG_W, m] if m > 0 else 0.0
         touched[t], state.bond_weight[t] = new, 0.0
         log_weight[t] = log_likelihood[kind] + log_v[k_rest + 1] + log_w[group.size]
-        log_weight[t] += with_one + table[LOG_V, n_left + (m == 0)] + table[LOG_W, m + 1]
+        log_weight[t] += with_one + log_v_of_kinds(target, LOG_V, k_rest + 1, n_left + (m == 0)) + table[LOG_W, m + 1]
         log_weight[t] += prior - (value if value > -np.inf else 0.0)
         if n_forbidden > (value == -np.inf):
             log_weight[t] = -np.inf

@@ -106,10 +106,11 @@ def best_slot(search: Search, i: int, min_gain: float) -> int:
 
 @jit
 def add_sites(search: Search, labels: np.ndarray) -> float:
-    """Add every site to the slot in `labels`, from empty tables; return the loss, up to a constant."""
+    """Add each site to the slot in `labels`, -1 for none, from empty tables; return the loss, up to a constant."""
     loss = 0.0
     for i in range(labels.size):
-        loss += add_site(search, i, labels[i])
+        if labels[i] >= 0:
+            loss += add_site(search, i, labels[i])
     return loss
 
 

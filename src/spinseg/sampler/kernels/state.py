@@ -77,7 +77,9 @@ class Target(Bundle, questions=(is_connected, has_kinds)):
     delay: np.ndarray  # (half-edges,) float64; exp(-beta), the mean of the key with which a site is reached by growth
     seed_weight: np.ndarray  # (n + 1,) float64; summed weights of the half-edges of the sites before, to draw seeds
     marker_size: np.ndarray  # (1 + markers,) float64; the sites of each marker, from 1 on; empty if there are none
-    kind_table: np.ndarray  # (5, n + 1) float64; the prior of kinds of regions (`kinds.py`); no columns without kinds
+    # The next two, the prior of kinds of regions (`kinds.py`), have no columns without kinds.
+    kind_table: np.ndarray  # (3, n + 1) float64
+    kind_log_v: np.ndarray  # (2, 1 or n + 1, n + 1) float64; a row for each number of regions, or one for all
 
 
 class State(Bundle):

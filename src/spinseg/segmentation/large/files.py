@@ -12,29 +12,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from spinseg._errors import InvalidInput, needing
+from spinseg._errors import InvalidInput, needing, reason
 from spinseg._run.atomic import FilePath, print_warning, printable, sync, sync_tree
 from spinseg._validation import invalid
 from spinseg.image.decoders import (
     check_metadata,
     check_numbers,
     has_opacity,
-    kind_of_samples,
     open_zarr,
     orientation,
+    reading_of_tiff,
     stores_intensities,
     unprinted,
     upright,
 )
 from spinseg.image.formats import content_hash, decode, file_format, file_state
-from spinseg.image.intensity import conventional_nodata, infer_intensity_range, leave_out_missing
+from spinseg.image.intensity import conventional_nodata, infer_intensity_range, leave_out_missing, looks_like_opacity
 from spinseg.image.io import MAX_PIXELS
 from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, ChannelKind, IntensityRange, Reading
-from spinseg.image.picture import Picture, as_picture
+from spinseg.image.picture import OTHERWISE_NO_OPACITY, OTHERWISE_OPACITY, Picture, as_picture
 from spinseg.image.working import block_means
 
 N_SAMPLES, SAMPLE_PIXELS = 8, 256  # squares along each axis, and pixels of their sides, that give the value range
 SHOWN_PIXELS = 64  # sides of the squares, as many, that channels are stretched by, in pixels as they are analyzed
+MAX_PART_NUMBERS = 2**22  # in a chunk of a TIFF file that is read part by part, unless it cannot be read whole
+PART_PIXELS = 512  # at least, of the sides of the parts in which a file is read; more where its chunks are larger
 THUMBNAIL_PIXELS = 1024  # of the longer side of what tells the kind of an image, at least
 SHARED_IMAGE = ".image.zarr"  # in the folder of a run, while tiles are made
 
@@ -42,11 +44,26 @@ Box = tuple[slice, slice]
 Parts = tuple[str, ChannelAxis, ChannelKind]
 
 
+class _WriteError(OSError):
+    """An image could not be written: one line with its name and the reason."""
+
+
+@contextmanager
+def _writing(path: FilePath) -> Iterator[None]:
+    """Let an error of the disk name the image."""
+    try:
+        yield
+    except OSError as error:
+        raise _WriteError(f"cannot write {printable(path)}: {reason(error)}") from error
+
+
 @contextmanager
 def _reading(path: str | None = None) -> Iterator[None]:
     """Turn any exception into InvalidInput, which names the file: decoders raise nearly anything."""
     try:
         yield
+    except _WriteError:  # of what was read
+        raise
     except Exception as error:
         file = f"{path}: " if path else ""
         line = " ".join(f"{type(error).__name__} {error}".split())
@@ -139,10 +156,17 @@ def open_picture(
     has_channels_first = len(array.shape) == 3 and array.shape[0] <= MAX_COLOR_CHANNELS < array.shape[-1]
     if not set(reading.axes) - set(UNNAMED) and channel_axis == "auto" and has_channels_first:
         channel_axis = 0
-    reading = replace(reading, has_opacity=False) if channel_kind == "measured" else reading
-    reading = reading.laid_out(array.shape, channel_axis)
+    stored = replace(reading, has_opacity=False) if channel_kind == "measured" else reading
+    reading = stored.laid_out(array.shape, channel_axis)
     reading = replace(reading, spatial_axes=_rows_and_columns(reading), number_type=array.dtype.name, note="")
     arranged = reading.arrange(array)
+    if reading.has_opacity and channel_kind == "auto":
+        if not looks_like_opacity(OpenedPicture(arranged, reading, parts).sampled()[..., 3]):
+            if stored.has_opacity is None:
+                opened = open_picture(source, channel_axis, "measured")
+                return opened._replace(reading=replace(opened.reading, otherwise=OTHERWISE_OPACITY))
+            reading = replace(reading, otherwise=OTHERWISE_NO_OPACITY)
+        parts = parts and (*parts[:2], "color")  # other processes need not look again
     return OpenedPicture(_over_white(arranged) if reading.has_opacity else arranged, reading, parts)
 
 
@@ -164,7 +188,7 @@ def _open_zarr(dask_array: Any, path: str) -> tuple[Any, Reading]:
     """The array of a folder of Zarr, and how it is stored."""
     try:
         found, stored = open_zarr(printable(path), path)
-        array, axes = dask_array.from_array(found), stored.axes
+        array, axes = dask_array.from_array(found, chunks=_chunks(found)), stored.axes
         if -1 < axes.find("X") < axes.find("Y"):
             array = array.swapaxes(axes.index("X"), axes.index("Y"))
             stored = replace(stored, axes=axes.translate({ord("X"): "Y", ord("Y"): "X"}))
@@ -176,18 +200,35 @@ def _open_zarr(dask_array: Any, path: str) -> tuple[Any, Reading]:
 
 
 def _open_tiff(dask_array: Any, path: str) -> tuple[Any, Reading] | None:
-    """The first series of a TIFF file; None where it must be read whole, since its numbers are codes of colors."""
+    """The first series of a TIFF file; None where it is read whole.
+
+    That is where its numbers are codes of colors, or where a small part cannot be read without a large one.
+    """
     try:
         with unprinted("tifffile") as warnings:
             finest = TiffSeries(path)
     except Exception as error:  # a damaged file raises nearly anything
         raise InvalidInput(f"cannot read {path}: the TIFF file is damaged or incomplete ({error})") from None
     check_metadata(printable(path), warnings)
-    if not finest.is_plain:
+    is_in_one_part = np.prod(finest.chunks) > MAX_PART_NUMBERS and np.prod(finest.shape) <= MAX_PIXELS
+    if not finest.is_plain or is_in_one_part:
         return None
-    array = dask_array.from_array(finest, meta=np.empty((0,) * finest.ndim, finest.dtype))
+    meta = np.empty((0,) * finest.ndim, finest.dtype)
+    array = dask_array.from_array(finest, chunks=_chunks(finest), meta=meta)
     array = upright(array, finest.orientation, rows=finest.axes.index("Y"))
-    return array, Reading("TIFF", finest.axes, finest.has_opacity, channel_kind=finest.channel_kind)
+    return array, finest.reading
+
+
+def _chunks(stored: Any) -> tuple[int, ...]:
+    """The parts in which Dask reads an array: whole chunks of the file, no larger than needed.
+
+    Where axes are not in the order of the image, as with bands that lie one behind the other, Dask reads whole parts,
+    however little of them is asked for. By itself it would take parts of 128 MB.
+    """
+    chunks = (
+        min(chunk * -(-PART_PIXELS // chunk), length) for length, chunk in zip(stored.shape, stored.chunks, strict=True)
+    )
+    return tuple(chunks)
 
 
 def _rows_and_columns(reading: Reading) -> tuple[int, int]:
@@ -219,9 +260,8 @@ class TiffSeries:
         self.path = path
         with self._open() as (series, found):
             self.axes, self.shape, self.dtype, self.chunks = series.axes, found.shape, found.dtype, found.chunks
-            self.has_opacity, self.is_plain = has_opacity(series.keyframe), stores_intensities(series.keyframe)
-            self.orientation = orientation(series.keyframe)
-            self.channel_kind = kind_of_samples(series.keyframe, series.axes)
+            self.is_plain, self.orientation = stores_intensities(series.keyframe), orientation(series.keyframe)
+            self.reading = reading_of_tiff(series.keyframe, series.axes, has_opacity(series.keyframe))
         self.ndim = len(self.shape)
 
     def __getitem__(self, box: Any) -> Any:
@@ -264,12 +304,26 @@ def shared_image(opened: OpenedPicture, folder: Path, side: int) -> Iterator[Par
     path = (folder / SHARED_IMAGE).absolute()
     shutil.rmtree(path, ignore_errors=True)  # of a run that was killed
     native = opened.array.astype(opened.array.dtype.newbyteorder("=")).rechunk((side, side, -1))
+    dask_array, zarr = _libraries()
     try:
+        with _writing(path):
+            stored = zarr.create_array(str(path), shape=native.shape, chunks=native.chunksize, dtype=native.dtype)
         with _reading():
-            native.to_zarr(str(path), compute=False).compute(scheduler="threads")
+            dask_array.store(native, _Target(stored, path), lock=False, scheduler="threads")
         yield str(path), -1, "auto"
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+class _Target(NamedTuple):
+    """An array that Dask writes to, whose errors are told from those of what it reads."""
+
+    array: Any
+    path: Path
+
+    def __setitem__(self, box: Box, values: Any) -> None:
+        with _writing(self.path):
+            self.array[box] = values
 
 
 def create_ome_zarr(path: FilePath, shape: tuple[int, int], side: int, dtype: DTypeLike, fill: int) -> Any:
@@ -278,21 +332,22 @@ def create_ome_zarr(path: FilePath, shape: tuple[int, int], side: int, dtype: DT
     One whose metadata are damaged is replaced, with a warning.
     """
     _, zarr = _libraries()
-    try:
-        group = zarr.open_group(os.fspath(path), mode="a")
-        if "0" in group and group["0"].shape == shape and group["0"].chunks == (side, side):
-            return group["0"]
-    except (ValueError, TypeError, KeyError):  # from damaged JSON; errors of the disk are OSErrors
-        print_warning(f"{printable(path)} is damaged, and is made again")
-        shutil.rmtree(path)
-        group = zarr.open_group(os.fspath(path), mode="a")
-    axes = [{"name": name, "type": "space"} for name in "yx"]
-    level = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0]}]}
-    group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
-    options = {"chunks": (side, side), "dtype": dtype, "fill_value": fill, "dimension_names": ("y", "x")}
-    array = group.create_array("0", shape=shape, overwrite=True, **options)
-    sync_tree(path)
-    return array
+    with _writing(path):
+        try:
+            group = zarr.open_group(os.fspath(path), mode="a")
+            if "0" in group and group["0"].shape == shape and group["0"].chunks == (side, side):
+                return group["0"]
+        except (ValueError, TypeError, KeyError):  # from damaged JSON; errors of the disk are OSErrors
+            print_warning(f"{printable(path)} is damaged, and is made again")
+            shutil.rmtree(path)
+            group = zarr.open_group(os.fspath(path), mode="a")
+        axes = [{"name": name, "type": "space"} for name in "yx"]
+        level = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0]}]}
+        group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
+        options = {"chunks": (side, side), "dtype": dtype, "fill_value": fill, "dimension_names": ("y", "x")}
+        array = group.create_array("0", shape=shape, overwrite=True, **options)
+        sync_tree(path)
+        return array
 
 
 def open_labels(path: FilePath) -> Any:
@@ -302,14 +357,15 @@ def open_labels(path: FilePath) -> Any:
 
 def write_chunk(array: Any, box: Box, values: Any) -> None:
     """Write one chunk of an array that `create_ome_zarr` made, and flush it to the disk with its folders."""
-    array[box] = values
-    index = tuple(span.start // side for span, side in zip(box, array.chunks, strict=True))
-    top = Path(array.store.root, array.path)
-    chunk = top / array.metadata.encode_chunk_key(index)
-    while chunk != top.parent:
-        if chunk.exists():  # Zarr does not write a chunk that is all fill value
-            sync(chunk)
-        chunk = chunk.parent
+    with _writing(array.store.root):
+        array[box] = values
+        index = tuple(span.start // side for span, side in zip(box, array.chunks, strict=True))
+        top = Path(array.store.root, array.path)
+        chunk = top / array.metadata.encode_chunk_key(index)
+        while chunk != top.parent:
+            if chunk.exists():  # Zarr does not write a chunk that is all fill value
+                sync(chunk)
+            chunk = chunk.parent
 
 
 def _libraries() -> tuple[Any, Any]:

@@ -1,5 +1,7 @@
 """`LargeSegmentation`, what `segment_large` returns, and the images that it consists of."""
 
+import json
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,20 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinseg._run.progress import counting
+from spinseg._validation import invalid
 from spinseg.graph.adjacency import edge_index, region_adjacency
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image.io import write_png
-from spinseg.image.layout import Reading
+from spinseg.image.io import MAX_PIXELS, type_of_labels, write_png, write_tif_in_parts
+from spinseg.image.layout import Reading, in_pixels
 from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors, paint_edges
 from spinseg.sampler.convergence import agreement_of_partitions
 from spinseg.sampler.diagnostics import Diagnostics, diagnosed
+from spinseg.segmentation.files import geojson_of, write_text
 from spinseg.segmentation.large.files import create_ome_zarr, open_labels, write_chunk
 from spinseg.segmentation.large.joining import LargeGraph
 from spinseg.segmentation.large.tiles import Tiling, relative_to
 from spinseg.segmentation.presets.photo import Photo
 from spinseg.segmentation.presets.preset import chosen_preset
-from spinseg.segmentation.region_table import as_table, boundary_table, region_table
+from spinseg.segmentation.region_table import as_csv, as_table, boundary_table, region_table
 from spinseg.segmentation.schedule import Schedule
 from spinseg.segmentation.verdict import one_region_warning, verdict_sentences
 
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MAX_OVERVIEW_PIXELS = 1600  # of its longer side
+OPTIONAL_FILES = ("regions.geojson", "regions.csv", "boundary_probability.tif")  # that are written if asked
 OUTLINE_COLOR = (255, 230, 0)
 
 
@@ -40,8 +45,8 @@ class LargeSegmentation:
     Attributes
     ----------
     folder : Path
-        Holds labels.zarr and boundary_probability.zarr (OME-Zarr 0.5), overview.png and result.json. sites.zarr and
-        tiles have what every tile found, from which an interrupted run is resumed.
+        Holds labels.zarr and boundary_probability.zarr (OME-Zarr 0.5), labels.tif, overview.png and result.json.
+        sites.zarr and tiles have what every tile found, from which an interrupted run is resumed.
     partition : (n_sites,) int32
         The region of each site, from 0 on, the largest first.
     joined : LargeGraph
@@ -50,7 +55,7 @@ class LargeSegmentation:
         Those of the run.
     reading : Reading
         How the image was read.
-    taken_for : str or None
+    taken_for, source : str or None
         As in `Segmentation`.
 
     Examples
@@ -71,12 +76,13 @@ class LargeSegmentation:
     reading: Reading = field(repr=False)
     shown: Picture = field(repr=False)  # parts of the image
     taken_for: str | None = None
+    source: str | None = None
     start_label: ClassVar[int] = 1  # of the largest region
 
     @property
     def read_as(self) -> str:
-        """How the image was read, in words."""
-        return str(self.reading)
+        """How the image was read, and in doubt how to read it in another way."""
+        return self.reading.with_doubt
 
     @property
     def graph(self) -> SiteGraph:
@@ -180,32 +186,65 @@ class LargeSegmentation:
             return None
         return one_region_warning(self.joined.contrast, self.reading, self.preset, self.preset.advice(self.shown))
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the image."""
+        rows, columns = open_labels(self.folder / "sites.zarr").shape
+        return rows, columns
+
+    def to_geojson(self) -> dict[str, Any]:
+        """The regions as polygons, as in `Segmentation.to_geojson`, of an image of at most 134 million pixels."""
+        rows, columns = self.shape
+        if rows * columns > MAX_PIXELS:
+            invalid("the image", f"have at most {MAX_PIXELS:,} pixels for polygons", in_pixels((rows, columns)))
+        return geojson_of(self.region_rows, self.labels.compute(), self.reading.georeference)
+
     def summary(self) -> dict[str, Any]:
-        """The content of result.json."""
-        found, joined = self.diagnostics, self.joined
+        """The content of result.json, under the names that `Segmentation.summary` has for the same things."""
+        found, joined, place = self.diagnostics, self.joined, self.reading.georeference
         return {
-            "regions": self.n_regions,
-            "sites": self.graph.n_sites,
-            "edges": self.graph.n_edges,
-            "shape": list(open_labels(self.folder / "sites.zarr").shape),
-            "tiles": joined.first.size,
-            "seed": self.seed,
-            "sweeps": joined.n_sweeps,
-            "settings": self.preset.as_json() | self.schedule._asdict(),
-            "detail": self.detail,
-            "warning": self.warning,
-            "read_as": self.read_as,
+            "source": self.source,
+            "read_as": str(self.reading),
             "read_otherwise": self.reading.otherwise,
+            "georeference": None if place is None else place.to_json(),
             "intensity_range": list(self.reading.intensity_range),
+            "shape": list(self.shape),
+            "n_clusters": self.n_clusters,
+            "n_regions": self.n_regions,
+            "n_sites": self.graph.n_sites,
+            "n_edges": self.graph.n_edges,
+            "n_tiles": joined.first.size,
+            "sweeps_done": joined.n_sweeps,
+            "converged": found.converged,
             "regions_converged": found.partition_converged,
             "probabilities_converged": found.probabilities_converged,
+            "taken_for": self.taken_for,
+            "warning": self.warning,
             "verdict": self.verdict,
+            "seed": self.seed,
+            "settings": self.preset.as_json() | self.schedule._asdict(),
+            "detail": self.detail,
         }
 
 
 def site_image(folder: Path, tiling: Tiling) -> Any:
     """The Zarr array of the sites, as `LargeGraph.sites` reads them."""
     return create_ome_zarr(folder / "sites.zarr", tiling.shape, tiling.side, np.int64, -1)
+
+
+def write_optional(found: LargeSegmentation, names: Collection[str]) -> None:
+    """Write some of OPTIONAL_FILES, and those that the folder holds from another level of detail."""
+    separation, place = open_labels(found.folder / "boundary_probability.zarr"), found.reading.georeference
+    writers: dict[str, Callable[[Path], None]] = {
+        "regions.geojson": lambda path: write_text(path, json.dumps(found.to_geojson(), ensure_ascii=False) + "\n"),
+        "regions.csv": lambda path: write_text(path, as_csv(found.region_rows, image=found.source or "")),
+        "boundary_probability.tif": lambda path: write_tif_in_parts(
+            path, lambda box: separation[box].compute() / np.float32(255), found.shape, np.float32, place
+        ),
+    }
+    for name in OPTIONAL_FILES:
+        if name in names or (found.folder / name).exists():
+            writers[name](found.folder / name)
 
 
 def write_images(found: LargeSegmentation, tiling: Tiling, shown: bool) -> None:
@@ -231,6 +270,9 @@ def write_images(found: LargeSegmentation, tiling: Tiling, shown: bool) -> None:
             row, column = (-(-span.start // step) for span in tile.core)
             overview[row : row + part.shape[0], column : column + part.shape[1]] = part
             count(number, len(tiles), f"writing tile {number}/{len(tiles)}")
+    kind = type_of_labels(0, found.n_regions)
+    place = found.reading.georeference
+    write_tif_in_parts(found.folder / "labels.tif", lambda box: label_image[box], tiling.shape, kind, place)
     write_png(found.folder / "overview.png", _overview(overview, found))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,7 @@ from spinseg._run.atomic import atomic_write, printable
 from spinseg._run.executor import CheckInterrupt, check_jobs, run_tasks
 from spinseg._run.progress import counting
 from spinseg._run.provenance import Provenance, is_done
-from spinseg._validation import InvalidInput, check_int, check_writable, invalid, seed_of
+from spinseg._validation import InvalidInput, check_choice, check_int, check_writable, invalid, seed_of
 from spinseg.image.intensity import check_intensity_range
 from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, Reading, check_channels
 from spinseg.image.picture import kind_of_channels
@@ -31,7 +31,13 @@ from spinseg.segmentation.files import check_inputs_kept
 from spinseg.segmentation.large import files
 from spinseg.segmentation.large.files import OpenedPicture, Parts, open_picture, picture_content
 from spinseg.segmentation.large.joining import NUMBERS_OF_TILE, join_tiles
-from spinseg.segmentation.large.result import LargeSegmentation, site_image, write_images
+from spinseg.segmentation.large.result import (
+    OPTIONAL_FILES,
+    LargeSegmentation,
+    site_image,
+    write_images,
+    write_optional,
+)
 from spinseg.segmentation.large.tiles import Tile, Tiling, missing_tiles, read_tile, segment_tile, write_tile
 from spinseg.segmentation.presets.measured import Auto
 from spinseg.segmentation.presets.option import prior_from_text
@@ -40,7 +46,8 @@ from spinseg.segmentation.presets.preset import Preset, chosen_preset
 from spinseg.segmentation.schedule import Schedule
 
 PLAN_FILE = "plan.json"  # the provenance of the run
-OUTPUTS = ("sites.zarr", "tiles", "labels.zarr", "boundary_probability.zarr", "overview.png", "result.json")
+IMAGES = ("labels.zarr", "boundary_probability.zarr", "labels.tif", "overview.png")
+OUTPUTS = ("sites.zarr", "tiles", *IMAGES, *OPTIONAL_FILES, "result.json")
 RUN_FOLDER_RULE = "be an empty folder, or one of such a run (name another folder)"
 ADVICE = "name another folder, or remove this one"
 PLAIN = (str, int, float, NoneType)
@@ -60,6 +67,7 @@ def segment_large(
     rng: int | np.random.Generator | None = None,
     jobs: int | None = None,
     dask: str | None = None,
+    also: Sequence[str] = (),
     progress: bool = False,
     **options: Any,
 ) -> LargeSegmentation:
@@ -93,7 +101,11 @@ def segment_large(
         Random seed. None keeps that of a run that is resumed.
     jobs, dask : int or str, optional
         The number of processes, by default one for each processor; or the address of a Dask scheduler instead, whose
-        workers see the same files under the same paths.
+        workers see the same files under the same paths. With `jobs=1` this process does all tiles. A script that starts
+        processes must do so under ``if __name__ == "__main__":``.
+    also : sequence of str, optional
+        More files to write: "regions.geojson", "regions.csv" and "boundary_probability.tif", as `Segmentation.save`
+        writes them.
     progress : bool
         Show the number of finished tiles on standard error.
     **options
@@ -114,7 +126,7 @@ def segment_large(
     ... )  # doctest: +SKIP
     >>> seg.labels  # doctest: +SKIP
     """
-    preset, folder = chosen_preset(preset, options), Path(out)
+    preset, folder = chosen_preset(preset, options, segment_large), Path(out)
     jobs, schedule = check_jobs(jobs, dask), Schedule.of(preset, chains, sweeps)
     for each in preset.candidates():
         _check_preset(each)
@@ -123,6 +135,8 @@ def segment_large(
     check_channels(channel_axis, channel_kind)
     if tile is not None:
         tile = check_int("tile", tile, at_least=64)
+    for name in also:
+        check_choice("also", name, OPTIONAL_FILES)
     opened = open_picture(image, channel_axis, channel_kind)
     settings = preset.as_json() | schedule._asdict() | {"tile": tile, "channel_kind": channel_kind}
     settings |= {"detail": None, "channel_axis": None if channel_axis == "auto" else str(channel_axis)}
@@ -146,10 +160,12 @@ def segment_large(
     _check_unchanged(folder, plan, image)
     joined = join_tiles(tiling, partial(read_tile, folder), site_image(folder, tiling))
     taken_for = chosen.suits if chosen is not preset else None
-    partition, about_run = joined.partition(chosen.detail), (chosen, schedule, plan.seed, reading, parts, taken_for)
-    found = LargeSegmentation(folder, partition, joined, *about_run)
+    source = os.fspath(image) if isinstance(image, (str, os.PathLike)) else None
+    about_run = (chosen, schedule, plan.seed, reading, parts, taken_for, source)
+    found = LargeSegmentation(folder, joined.partition(chosen.detail), joined, *about_run)
     (folder / "result.json").unlink(missing_ok=True)  # an old one would be wrong if this is killed midway
     write_images(found, tiling, progress)
+    write_optional(found, also)
     _write_json(folder / "result.json", found.summary())
     return found
 
@@ -221,15 +237,22 @@ def _write_json(path: Path, record: dict[str, Any]) -> None:
 
 
 def _make_tiles(
-    work: Callable[..., Any], opened: OpenedPicture, folder: Path, tiling: Tiling, shown: bool, **how: Any
+    work: Callable[..., Any],
+    opened: OpenedPicture,
+    folder: Path,
+    tiling: Tiling,
+    shown: bool,
+    *,
+    jobs: int,
+    dask: str | None,
 ) -> None:
-    """Segment all tiles that are unfinished or damaged; `how` are options of `run_tasks`."""
+    """Segment all tiles that are unfinished or damaged, as `run_tasks` does, one at a time in this process."""
     missing = missing_tiles(folder, tiling, site_image(folder, tiling))
     if not missing:
         return
-    n_tiles = int(np.prod(tiling.grid))
+    n_tiles, serial = int(np.prod(tiling.grid)), dask is None and min(jobs, len(missing)) == 1
     with files.shared_image(opened, folder, tiling.side) as source, counting(shown) as count:
-        results: Any = run_tasks(partial(work, source=source), missing, **how)
+        results: Any = run_tasks(partial(work, source=source), missing, jobs=jobs, dask=dask, in_process=serial)
         with closing(results):
             for n_done, (i, failure) in enumerate(results, start=n_tiles - len(missing) + 1):
                 if isinstance(failure, TaskFailure):

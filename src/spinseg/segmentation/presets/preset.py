@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "auto"  # the preset of `segment`
 ESTIMATES = ("vi", "binder", "best")
+RANDOM_SEED, SEED_ELSEWHERE = "rng", ("seed", "random_seed", "random_state")  # its name here, and in other libraries
 
 Start = str | Sequence[str] | NDArray[np.integer]  # of chains, as `sample` takes it
 
@@ -139,12 +141,7 @@ class Preset:
         names = [each.name for each in fields(cls)]
         for name in options:
             if name not in names:
-                near = get_close_matches(name, names, 1, cutoff=0.75)
-                others = [other for other, kind in Preset.known.items() if name in kind.options()]
-                hint = f" {name} is an option of {' and '.join(others)}." if others else ""
-                hint = f" Did you mean {near[0]}?" if near else hint
-                known = ", ".join(cls.options())
-                raise InvalidInput(f"unknown option: {name}. The preset {cls.name} has {known}.{hint}")
+                _refuse_option(cls, name)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -326,11 +323,36 @@ class Preset:
         return Advice(Setting("preset", "photo"), ", or more superpixels, such as ", Setting("n_sites", 2000))
 
 
-def chosen_preset(preset: Preset | str, options: Mapping[str, Any]) -> Preset:
-    """The preset of a name, or the one given, with these options."""
+def _refuse_option(kind: type[Preset], name: str, function: Callable[..., Any] | None = None) -> NoReturn:
+    """Refuse an unknown option with those of the preset, and with what is meant, which may be of a function."""
+    given = {} if function is None else signature(function).parameters
+    keywords = [other for other, each in given.items() if each.kind is each.KEYWORD_ONLY]
+    names = [*(each.name for each in fields(kind)), *keywords]
+    near = [RANDOM_SEED] if name in SEED_ELSEWHERE and RANDOM_SEED in names else []
+    near = near or get_close_matches(name, names, 1, cutoff=0.75)
+    others = [other for other, each in Preset.known.items() if name in each.options()]
+    hint = f" {name} is an option of {' and '.join(others)}." if others else ""
+    hint = f" Did you mean {near[0]}?" if near else hint
+    known = ", ".join(kind.options())
+    raise InvalidInput(f"unknown option: {name}. The preset {kind.name} has {known}.{hint}")
+
+
+def chosen_preset(
+    preset: Preset | str, options: Mapping[str, Any], function: Callable[..., Any] | None = None
+) -> Preset:
+    """The preset of a name, or the one given, with these options, which are those that the `function` was called with.
+
+    The message for an unknown option names a keyword of the function if that is meant.
+    """
     if isinstance(preset, str):
         check_choice("preset", preset, list(Preset.known))
         kind = Preset.known[preset]
-    elif not isinstance(preset, Preset):
+    elif isinstance(preset, Preset):
+        kind = type(preset)
+    else:
         invalid("preset", "be a preset or the name of one", preset)
+    names = [each.name for each in fields(kind)]
+    for name in options:
+        if name not in names:
+            _refuse_option(kind, name, function)
     return kind(**options) if isinstance(preset, str) else replace(preset, **options)

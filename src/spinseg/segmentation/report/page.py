@@ -299,7 +299,8 @@ def write_index(folder: str | os.PathLike[str], outcomes: Sequence["Outcome"]) -
 
 def _card(page: Path, outcome: "Outcome") -> str:
     found = outcome.summary or {}
-    place = quote(os.path.relpath(outcome.folder, page.parent).replace(os.sep, "/"))
+    path = os.path.relpath(outcome.folder, page.parent).replace(os.sep, "/")
+    place = quote(os.fsencode(path))  # some names of files are no UTF-8
     name = escape(printable(Path(outcome.source).name))
     counts = [counted(found["n_regions"], "region")]
     if not found["settings"]["connected"]:
