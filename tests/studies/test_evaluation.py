@@ -50,7 +50,7 @@ CUT, STRIPES = method(cut), method(stripes)
 @pytest.fixture
 def here(monkeypatch):
     """Tasks are done by this process: starting others takes seconds."""
-    monkeypatch.setattr(executor, "run_in_processes", lambda work, tasks, jobs: executor._run_here(work, tasks))
+    monkeypatch.setattr(executor, "run_in_processes", lambda work, tasks, jobs, started: executor._run_here(work, tasks, started))
 
 
 @pytest.fixture
@@ -161,9 +161,9 @@ def test_each_row_has_the_scores_of_what_its_method_made(album, tmp_path):
 def test_what_is_there_is_not_computed_again_and_what_failed_is(album, tmp_path, monkeypatch):
     out, asked = tmp_path / "r.csv", []
 
-    def serially(work, tasks, jobs):
+    def serially(work, tasks, jobs, started):
         asked.extend("/".join(task.key) for task in tasks)
-        return executor._run_here(work, tasks)
+        return executor._run_here(work, tasks, started)
 
     monkeypatch.setattr(executor, "run_in_processes", serially)
     first = evaluate(examples_of(album)[:2], [CUT], out, dataset="album")

@@ -79,11 +79,11 @@ def save(
         "overlay.png": lambda path: write_png(path, overlay(picture, labels, start_label=first)),
         "boundary_probability.png": lambda path: write_png(path, np.rint(255 * apart).astype(np.uint8)),
         "boundary_probability.tif": lambda path: write_tif(path, found.boundary_probability, _place(found)),
-        "regions.geojson": lambda path: write_text(path, json.dumps(to_geojson(found), ensure_ascii=False) + "\n"),
-        "outlines.svg": lambda path: write_text(path, to_svg(found)),
-        "regions.csv": lambda path: write_text(path, as_csv(found.region_rows, image=found.source or "")),
-        "report.html": lambda path: write_text(path, report_of(found)),
-        "result.json": lambda path: write_text(path, json.dumps(summary(found), indent=2, ensure_ascii=False) + "\n"),
+        "regions.geojson": lambda path: write_utf8(path, json.dumps(to_geojson(found), ensure_ascii=False) + "\n"),
+        "outlines.svg": lambda path: write_utf8(path, to_svg(found)),
+        "regions.csv": lambda path: write_utf8(path, as_csv(found.region_rows, image=found.source or "")),
+        "report.html": lambda path: write_utf8(path, report_of(found)),
+        "result.json": lambda path: write_utf8(path, json.dumps(summary(found), indent=2, ensure_ascii=False) + "\n"),
     }
     skipped = skipped_files(found)
     if found.labels.ndim == 3:
@@ -103,7 +103,7 @@ def _place(found: "Segmentation") -> Georeference | None:
     return None if found.picture.reading is None else found.picture.reading.georeference
 
 
-def write_text(path: Path, text: str) -> None:
+def write_utf8(path: Path, text: str) -> None:
     """Write text as UTF-8. File names may hold bytes that are no characters; they become question marks."""
     atomic_write(path, lambda file: file.write(text.encode(errors="replace")))
 

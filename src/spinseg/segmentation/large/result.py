@@ -20,7 +20,7 @@ from spinseg.image.picture import Picture
 from spinseg.image.render import label_colors, paint_edges
 from spinseg.sampler.convergence import agreement_of_partitions
 from spinseg.sampler.diagnostics import Diagnostics, diagnosed
-from spinseg.segmentation.files import geojson_of, write_text
+from spinseg.segmentation.files import geojson_of, write_utf8
 from spinseg.segmentation.large.files import create_ome_zarr, open_labels, write_chunk
 from spinseg.segmentation.large.joining import LargeGraph
 from spinseg.segmentation.large.tiles import Tiling, relative_to
@@ -236,8 +236,8 @@ def write_optional(found: LargeSegmentation, names: Collection[str]) -> None:
     """Write some of OPTIONAL_FILES, and those that the folder holds from another level of detail."""
     separation, place = open_labels(found.folder / "boundary_probability.zarr"), found.reading.georeference
     writers: dict[str, Callable[[Path], None]] = {
-        "regions.geojson": lambda path: write_text(path, json.dumps(found.to_geojson(), ensure_ascii=False) + "\n"),
-        "regions.csv": lambda path: write_text(path, as_csv(found.region_rows, image=found.source or "")),
+        "regions.geojson": lambda path: write_utf8(path, json.dumps(found.to_geojson(), ensure_ascii=False) + "\n"),
+        "regions.csv": lambda path: write_utf8(path, as_csv(found.region_rows, image=found.source or "")),
         "boundary_probability.tif": lambda path: write_tif_in_parts(
             path, lambda box: separation[box].compute() / np.float32(255), found.shape, np.float32, place
         ),
