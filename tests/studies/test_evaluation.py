@@ -50,7 +50,9 @@ CUT, STRIPES = method(cut), method(stripes)
 @pytest.fixture
 def here(monkeypatch):
     """Tasks are done by this process: starting others takes seconds."""
-    monkeypatch.setattr(executor, "run_in_processes", lambda work, tasks, jobs, started: executor._run_here(work, tasks, started))
+    monkeypatch.setattr(
+        executor, "run_in_processes", lambda work, tasks, jobs, started: executor._run_here(work, tasks, started)
+    )
 
 
 @pytest.fixture

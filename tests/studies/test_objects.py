@@ -133,7 +133,9 @@ def test_every_method_for_objects_labels_every_pixel_from_0(name):
 @pytest.fixture
 def album(tmp_path, monkeypatch):
     """Four images of nuclei in two groups, which are scored by this process."""
-    monkeypatch.setattr(executor, "run_in_processes", lambda work, tasks, jobs, started: executor._run_here(work, tasks, started))
+    monkeypatch.setattr(
+        executor, "run_in_processes", lambda work, tasks, jobs, started: executor._run_here(work, tasks, started)
+    )
     root = tmp_path / "nuclei"
     for i in range(4):
         image, truth = scene(i)

@@ -196,7 +196,9 @@ def test_figure4_compares_samplers_in_processes(drawing, photographs, monkeypatc
 def test_an_interrupted_run_goes_on_with_what_is_missing_and_a_picture_that_cannot_be_read_is_named(
     photographs, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(executor, "run_in_processes", lambda work, tasks, jobs, started: executor._run_here(work, tasks, started))
+    monkeypatch.setattr(
+        executor, "run_in_processes", lambda work, tasks, jobs, started: executor._run_here(work, tasks, started)
+    )
     tasks = [figure4.Task(example, 10) for example in labelme(photographs)]
     whole = figure4.all_runs(tasks, tmp_path / "whole.csv", 1, None)
     content = (tmp_path / "whole.csv").read_bytes()
