@@ -9,6 +9,7 @@ import pytest
 import tifffile
 from PIL import Image
 
+from command import spinseg
 from large_runs import open_array
 from spinseg._errors import InvalidInput
 from spinseg.image.io import read_picture
@@ -145,6 +146,21 @@ def test_a_given_axis_and_range_are_kept_and_another_is_another_run(tmp_path):
         with pytest.raises(InvalidInput, match=rf"^{next(iter(wrong))} must [^\n]*$"):
             segment_large(tmp_path / "three.tif", tmp_path / "wrong", **given | wrong, **FAST)
     assert not (tmp_path / "wrong").exists()
+
+
+def test_the_command_says_once_how_a_doubtful_file_was_read(tmp_path):
+    np.save(tmp_path / "infrared.npy", RGBA[..., [0, 1, 2, 0]])
+    options = ("--sweeps", 2, "--n-sites", 20, "--jobs", 1)
+    run = spinseg("large", tmp_path / "infrared.npy", "--out", tmp_path / "out", *options, check=0)
+    assert run.stderr.count("is opacity") == 1 and "use --channel-kind color" in run.stderr
+
+
+def test_polygons_of_too_many_pixels_are_refused_before_the_work(tmp_path, monkeypatch):
+    np.save(tmp_path / "picture.npy", FIVE[0])
+    monkeypatch.setattr("spinseg.segmentation.large.result.MAX_PIXELS", FIVE[0].size - 1)
+    with pytest.raises(InvalidInput, match=r"^the image must have at most 7,999 pixels for polygons: got [^\n]*$"):
+        segment_large(tmp_path / "picture.npy", tmp_path / "out", also=["regions.geojson"], **FAST)
+    assert not (tmp_path / "out").exists()
 
 
 def test_four_channels_without_opacity_stay_four_in_other_processes(tmp_path):

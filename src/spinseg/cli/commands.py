@@ -165,7 +165,7 @@ def large(
     how["also"] = [name for name, is_wanted in wanted if is_wanted]
     found = segment_large(image, out, preset, **how, progress=not quiet)
     if not quiet:
-        print_doubt(str(image), found.read_as, found.reading.otherwise)
+        print_doubt(str(image), str(found.reading), found.reading.otherwise)
     if as_json:
         print((out / "result.json").read_text(encoding="utf-8"))
     elif not quiet:

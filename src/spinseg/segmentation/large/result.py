@@ -1,6 +1,7 @@
 """`LargeSegmentation`, what `segment_large` returns, and the images that it consists of."""
 
 import json
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -194,9 +195,7 @@ class LargeSegmentation:
 
     def to_geojson(self) -> dict[str, Any]:
         """The regions as polygons, as in `Segmentation.to_geojson`, of an image of at most 134 million pixels."""
-        rows, columns = self.shape
-        if rows * columns > MAX_PIXELS:
-            invalid("the image", f"have at most {MAX_PIXELS:,} pixels for polygons", in_pixels((rows, columns)))
+        check_fit_for_polygons(self.shape)
         return geojson_of(self.region_rows, self.labels.compute(), self.reading.georeference)
 
     def summary(self) -> dict[str, Any]:
@@ -225,6 +224,12 @@ class LargeSegmentation:
             "settings": self.preset.as_json() | self.schedule._asdict(),
             "detail": self.detail,
         }
+
+
+def check_fit_for_polygons(shape: tuple[int, ...]) -> None:
+    """Refuse an image with too many pixels for polygons, which are drawn of all labels at once."""
+    if math.prod(shape) > MAX_PIXELS:
+        invalid("the image", f"have at most {MAX_PIXELS:,} pixels for polygons", in_pixels(shape))
 
 
 def site_image(folder: Path, tiling: Tiling) -> Any:

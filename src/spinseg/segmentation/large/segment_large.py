@@ -34,6 +34,7 @@ from spinseg.segmentation.large.joining import NUMBERS_OF_TILE, join_tiles
 from spinseg.segmentation.large.result import (
     OPTIONAL_FILES,
     LargeSegmentation,
+    check_fit_for_polygons,
     site_image,
     write_images,
     write_optional,
@@ -138,6 +139,8 @@ def segment_large(
     for name in also:
         check_choice("also", name, OPTIONAL_FILES)
     opened = open_picture(image, channel_axis, channel_kind)
+    if "regions.geojson" in also:
+        check_fit_for_polygons(opened.array.shape[:2])
     settings = preset.as_json() | schedule._asdict() | {"tile": tile, "channel_kind": channel_kind}
     settings |= {"detail": None, "channel_axis": None if channel_axis == "auto" else str(channel_axis)}
     settings |= {"channels": opened.array.shape[-1], "dtype": str(opened.array.dtype)}
