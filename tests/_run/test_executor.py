@@ -30,6 +30,8 @@ def do(task, check_interrupt):
         np.zeros(2) + np.zeros(3)
     if task == "die":
         os._exit(3)
+    if task == "die as a script":
+        os._exit(1)
     if task == "exit":
         sys.exit(1)
     if task == "unpicklable":
@@ -57,6 +59,7 @@ FAILURES = {  # the beginning of the line, and what the traceback of a bug has
 OF_PROCESSES = {
     "exit": (f"{BUG}: SystemExit: 1", "sys.exit(1)"),
     "die": ("its process ended with exit code 3; perhaps the memory was not enough", ""),
+    "die as a script": ("its process ended with exit code 1; perhaps the memory was not enough", ""),
     "interrupted": ("it was interrupted before there was a result", ""),
     "unpicklable": (f"{BUG}: TypeError: cannot pickle", "pickle"),
     "foreign": (f"{BUG}: KeyError", "not_here"),

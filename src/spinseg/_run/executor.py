@@ -29,6 +29,7 @@ UNGUARDED = (
     "`if __name__ == '__main__':`, or use jobs=1, which needs no processes."
 )
 STOP = b"stop"  # no pickle begins with these bytes
+STARTED = b"started"  # the first message of a process
 POLL_SECONDS = 0.1  # between two checks for Ctrl-C
 TASKS_PER_THREAD = 3  # submitted to a cluster at a time, so that none of its threads waits
 RETRIES = 2  # of a task that raised an exception, perhaps on another worker
@@ -105,7 +106,8 @@ def run_in_processes(
     ones are asked to stop, their results are still yielded, and then KeyboardInterrupt is raised.
     """
     _end_if_starting()
-    waiting, interrupts, is_stopping = deque(enumerate(tasks)), list[int](), False
+    waiting, interrupts = deque(enumerate(tasks)), list[int]()
+    have_started, is_stopping = False, False
     pickled_work = _pickled(work)
     idle: list[_Worker] = []
     busy: dict[Any, _Worker] = {}  # by their pipes
@@ -119,9 +121,12 @@ def run_in_processes(
                     started(waiting[0][0])
                     worker.start(*waiting.popleft())
                 for pipe in connection.wait(list(busy), timeout=POLL_SECONDS):
+                    if busy[pipe].has_just_started():
+                        have_started = True
+                        continue
                     worker = busy.pop(pipe)
                     idle.append(worker)
-                    yield worker.index, worker.result()
+                    yield worker.index, worker.result(have_started)
                 for worker in busy.values() if interrupts else ():
                     worker.stop()
                 if interrupts and busy and not is_stopping:
@@ -142,6 +147,7 @@ class _Worker:
     def __init__(self, work: bytes) -> None:
         context = multiprocessing.get_context("spawn")  # threads do not survive a fork
         self.pipe, child_end = context.Pipe()
+        self.started = False
         self.process = context.Process(target=_serve, args=(child_end,), name=STARTING)
         with _sigint_blocked(), _single_threaded():
             self.process.start()
@@ -163,14 +169,22 @@ class _Worker:
             with suppress(OSError):
                 self.pipe.send_bytes(STOP)
 
-    def result(self) -> Any:
-        """The result of the task, or a TaskFailure."""
+    def has_just_started(self) -> bool:
+        """Whether the process sent its first message, rather than a result, and has not ended."""
+        if self.started:
+            return False
+        with suppress(EOFError, OSError):
+            self.started = self.pipe.recv_bytes() == STARTED
+        return self.started
+
+    def result(self, have_started: bool) -> Any:
+        """The result of the task, or a TaskFailure. InvalidInput is raised where no process has started so far."""
         try:
             content = self.pipe.recv_bytes()
         except (EOFError, OSError):
             self.process.join()
             code = self.process.exitcode or 0
-            if code == 1:  # that of Python where a script fails
+            if code == 1 and not have_started:  # that of Python where a script fails
                 raise InvalidInput(UNGUARDED) from None
             failure = f"its process ended with exit code {code}; perhaps the memory was not enough"
             return TaskFailure(time.perf_counter() - self.start_time, failure)
@@ -210,6 +224,7 @@ def _serve(pipe: Any) -> None:
             raise KeyboardInterrupt
 
     with suppress(EOFError, OSError):  # the other end is gone; exceptions of the task are caught within
+        pipe.send_bytes(STARTED)
         pickled_work = pipe.recv_bytes()
         for content in iter(pipe.recv_bytes, STOP):
             start = time.perf_counter()
