@@ -196,11 +196,8 @@ def test_log_is_that_of_the_c_library_to_a_unit_in_the_last_place(compute):
 def test_priors_from_vague_to_certain_cost_no_digits(family, shape, size):
     """The definition and the compiled code, against 60 digits."""
     rng = np.random.default_rng(2)
-    values, weights, scale = (
-        rng.normal(size=(N, 2)),
-        size * rng.uniform(0.3, 2.0, N),
-        np.array([[1.0, 0.3], [0.3, 2.0]]),
-    )
+    values, weights = rng.normal(size=(N, 2)), size * rng.uniform(0.3, 2.0, N)
+    scale = np.array([[1.0, 0.3], [0.3, 2.0]])
     counts = rng.poisson(3 * size, (N, 2))
     x, w, y, kappa = (precise.exactly(array) for array in (values, weights, counts, [0.3]))
     dof, own_shape, left_out = shape + 1.5, precise.exactly([shape])[0], 0.0

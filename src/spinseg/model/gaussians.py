@@ -64,10 +64,8 @@ class DiagonalGaussian(Likelihood):
     ) -> None:
         x = rows("values", values)
         self.n_sites, channels = x.shape
-        self.kappa, self.shape = (
-            check_real("kappa", kappa, above=0),
-            check_real("shape", shape, above=0, at_most=MAX_SHAPE),
-        )
+        self.kappa = check_real("kappa", kappa, above=0)
+        self.shape = check_real("shape", shape, above=0, at_most=MAX_SHAPE)
         w = site_weights("weights", weights, self.n_sites)
         center, variance = _spread(x, w)
         self.mean = per_item("mean", center if mean is None else mean, channels)

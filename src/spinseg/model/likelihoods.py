@@ -29,9 +29,7 @@ from spinseg._validation import (
 from spinseg.model.priors import log_rising
 
 Floats = NDArray[np.float64]
-MAX_SHAPE = (
-    1e30  # of a gamma or Wishart prior, for which the variance is known anyway; beyond, y^8 overflows in kernels
-)
+MAX_SHAPE = 1e30  # of a gamma or Wishart prior, whose variance is then known anyway; beyond, y^8 overflows in kernels
 DISTANCES = ("hellinger", "chi-square", "euclidean")
 
 
