@@ -205,3 +205,17 @@ def test_nodata_does_not_hide_the_picture_and_is_reported(tmp_path):
     found = segment_large(tmp_path / "a.tif", tmp_path / "out", **FAST)
     assert found.read_as.endswith("intensities from 0 to 880, pixels of -9999 (nodata) as black")
     assert open_picture(tmp_path / "a.tif").inferred_range() == found.reading.intensity_range
+
+
+@pytest.mark.parametrize("dtype, value, shade", [("u2", 65535, "white"), ("f4", 7777, "white"), ("i2", -555, "black")])
+def test_nodata_that_a_file_declares_does_not_hide_the_picture(dtype, value, shade, tmp_path):
+    numbers = np.where(ACROSS < 10, value, GRAY * 2.0).astype(dtype)
+    tifffile.imwrite(tmp_path / "a.tif", numbers, extratags=[(42113, "s", 0, str(value), True)])
+    found = segment_large(tmp_path / "a.tif", tmp_path / "out", **FAST)
+    assert found.read_as.endswith(f", pixels of {value} (nodata) as {shade}")
+    assert found.reading.intensity_range == read_picture(tmp_path / "a.tif").reading.intensity_range
+    opened = open_picture(tmp_path / "a.tif")
+    elsewhere = opened._replace(reading=replace(opened.reading, nodata=1e9))
+    assert elsewhere.nodata_note((0, 440)) == "" and elsewhere.inferred_range()[1 if value > 0 else 0] == value
+    all_missing = opened._replace(array=opened.array[:, :10])
+    assert all_missing.inferred_range() == elsewhere._replace(array=opened.array[:, :10]).inferred_range()

@@ -162,7 +162,7 @@ def leave_out_missing(
             notes.append(f"{n_missing:,} pixel{'s' if n_missing > 1 else ''} left out as nodata ({value:.10g})")
 
     if declared is not None:
-        number = _in_type(declared, channels.dtype)  # None, which equals no number, where it does not fit
+        number = in_type(declared, channels.dtype)  # None, which equals no number, where it does not fit
         is_declared = np.isnan(channels) if np.isnan(declared) else channels == number
         leave_out(is_declared.all(axis=-1), declared)
         if not left.any():
@@ -189,7 +189,7 @@ def conventional_nodata(channels: NDArray, inside: Mask | None) -> float | None:
     if channels.dtype.kind not in "if":
         return None
     values = (channels if inside is None else channels[inside]).ravel()
-    known = {_in_type(value, channels.dtype) for value in CONVENTIONAL}
+    known = {in_type(value, channels.dtype) for value in CONVENTIONAL}
     for extreme in (values.min(), values.max()):
         if extreme not in known:  # nor is NaN
             continue
@@ -202,7 +202,7 @@ def conventional_nodata(channels: NDArray, inside: Mask | None) -> float | None:
     return None
 
 
-def _in_type(value: float, dtype: np.dtype) -> np.generic | None:
+def in_type(value: float, dtype: np.dtype) -> np.generic | None:
     """Return a number in a number type; None where it does not fit."""
     with np.errstate(over="ignore", invalid="ignore"):
         number = np.float64(value).astype(dtype)

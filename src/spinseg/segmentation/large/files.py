@@ -27,7 +27,13 @@ from spinseg.image.decoders import (
     upright,
 )
 from spinseg.image.formats import content_hash, decode, file_format, file_state
-from spinseg.image.intensity import conventional_nodata, infer_intensity_range, leave_out_missing, looks_like_opacity
+from spinseg.image.intensity import (
+    conventional_nodata,
+    in_type,
+    infer_intensity_range,
+    leave_out_missing,
+    looks_like_opacity,
+)
 from spinseg.image.io import MAX_PIXELS
 from spinseg.image.layout import MAX_COLOR_CHANNELS, UNNAMED, ChannelAxis, ChannelKind, IntensityRange, Reading
 from spinseg.image.picture import OTHERWISE_NO_OPACITY, OTHERWISE_OPACITY, Picture, as_picture
@@ -111,11 +117,22 @@ class OpenedPicture(NamedTuple):
         if self.array.dtype == np.uint8:
             return infer_intensity_range(np.zeros((1, 1, 1), np.uint8))
         numbers = self.sampled()
-        return infer_intensity_range(numbers, leave_out_missing(numbers, None, None, None, True)[0])
+        is_declared = self._has_declared_value(numbers)
+        declared = None if is_declared.all() else self.reading.nodata  # elsewhere there may be data
+        return infer_intensity_range(numbers, leave_out_missing(numbers, None, declared, None, True)[0])
+
+    def _has_declared_value(self, numbers: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether numbers are the one that the file declares to mark pixels without data."""
+        declared = self.reading.nodata
+        return numbers == (None if declared is None else in_type(declared, numbers.dtype))
 
     def nodata_note(self, used_range: IntensityRange) -> str:
         """What becomes of pixels without data, in words; empty where there are none."""
-        value = None if self.array.dtype.kind not in "if" else conventional_nodata(self.sampled(), None)
+        if self.reading.nodata is None and self.array.dtype.kind not in "if":
+            return ""
+        numbers = self.sampled()
+        is_declared = self._has_declared_value(numbers).any()
+        value = self.reading.nodata if is_declared else conventional_nodata(numbers, None)
         if value is None or used_range[0] <= value <= used_range[1]:
             return ""
         return f"pixels of {value:.10g} (nodata) as {'black' if value < used_range[0] else 'white'}"
