@@ -106,6 +106,12 @@ def wrong_options(group, words):
     return next((f"no option {flag}" for flag in flags if flag not in {*known, "--help"}), None)
 
 
+def test_no_page_counts_the_seeded_faults():
+    """Their number grows with the moves; no page would notice."""
+    count = re.compile(r"\b\d+ (?:such )?faults\b|[Ff]aults[^.|]*, \d+ of them")
+    assert [found for page in PAGES for found in count.findall(page.read_text(encoding="utf-8"))] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_that_a_page_names_exist(page):
     assert {command: why for command in commands(page) if command and (why := wrong(command))} == {}
