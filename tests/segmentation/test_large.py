@@ -9,6 +9,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -533,6 +535,27 @@ def test_a_dask_array_that_cannot_be_computed_gets_one_line(image, tmp_path):
     with pytest.raises(InvalidInput, match=r"^the picture cannot be read: ZeroDivisionError [^\n]*$"):
         segment_large(broken, tmp_path / "out", **FAST)
     assert not (tmp_path / "out" / SHARED_IMAGE).exists()
+
+
+def test_nothing_is_left_of_an_image_of_which_a_part_cannot_be_computed(image, tmp_path):
+    """Other threads write their parts while one fails."""
+    begun, done, one_began = [], [], threading.Event()
+
+    def computed(block, block_info):
+        if block_info[0]["chunk-location"][:2] == (0, 0):
+            one_began.wait(1.0)
+            raise ZeroDivisionError
+        begun.append(None)
+        one_began.set()
+        time.sleep(0.3)
+        done.append(None)
+        return block
+
+    numbers = image.astype(np.uint8)
+    broken = da.from_array(numbers, chunks=(64, 64, 3)).map_blocks(computed, dtype=np.uint8, meta=numbers[:0])
+    with pytest.raises(InvalidInput, match="ZeroDivisionError"), shared_image(open_picture(broken), tmp_path, 64):
+        pass
+    assert len(begun) == len(done) and not list(tmp_path.iterdir())
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from spinseg._errors import InvalidInput, needing, reason
 from spinseg._run.atomic import FilePath, print_warning, printable, sync, sync_tree
+from spinseg._run.executor import n_processors
 from spinseg._validation import invalid
 from spinseg.image.decoders import (
     check_metadata,
@@ -325,8 +327,8 @@ def shared_image(opened: OpenedPicture, folder: Path, side: int) -> Iterator[Par
     try:
         with _writing(path):
             stored = zarr.create_array(str(path), shape=native.shape, chunks=native.chunksize, dtype=native.dtype)
-        with _reading():
-            dask_array.store(native, _Target(stored, path), lock=False, scheduler="threads")
+        with _reading(), ThreadPoolExecutor(n_processors()) as pool:  # which ends once no thread writes any more
+            dask_array.store(native, _Target(stored, path), lock=False, scheduler="threads", pool=pool)
         yield str(path), -1, "auto"
     finally:
         shutil.rmtree(path, ignore_errors=True)
