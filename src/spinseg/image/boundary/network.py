@@ -27,7 +27,7 @@ CELL = 32  # pixels along each side that one pixel of the coarsest layer stands 
 BORDER = CELL // 2  # pixels by which an image is mirrored before its first; about as many after its last
 MIN_SIDE = 6 * CELL  # pixels: a small picture is continued to this size, since the network is used to see as much
 REACH = 6 * CELL  # pixels: farther ones have no influence (30 + 124 in the layers up and down, and less than a cell)
-WINDOW = 32 * CELL  # pixels along each side that are done at a time, so that memory stays bounded
+WINDOW = 32 * CELL  # pixels along each side that are done at a time: they take half a gigabyte
 SIZES = {"photograph": (1.0,), "measured": (1.0, 1.4)}  # at which an image is seen, relative to its own
 MAX_ENLARGED = 1_000_000  # pixels of an image that is enlarged, so that its log-odds take seconds
 INPUT, OUTPUT = "image", "boundary"
@@ -105,9 +105,12 @@ class BoundaryNetwork:
 
     def run(self, maps: Maps, names: list[str]) -> list[Maps]:
         """Return outputs by name for an image, (3, height, width), whose sides are multiples of CELL."""
-        session = self.session
+        import onnxruntime
+
+        session, options = self.session, onnxruntime.RunOptions()
+        options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")  # else it keeps what it took
         try:
-            found = session.run(names, {INPUT: np.ascontiguousarray(maps[None], np.float32)})
+            found = session.run(names, {INPUT: np.ascontiguousarray(maps[None], np.float32)}, options)
         except Exception as error:  # as above: of an image that it cannot take, or of too little memory
             raise self._refused(f"cannot be run on an image of {maps.shape[1:]} pixels: {_reason(error)}") from None
         return [each[0] for each in found]
