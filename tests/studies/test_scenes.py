@@ -143,16 +143,17 @@ def test_the_middle_of_a_membrane_is_the_border_between_two_cells():
 
 
 def test_a_nucleus_is_no_region_of_its_own_and_a_channel_shows_it():
-    found, several = 0, 0
+    found, several = [], 0
     for seed in range(12):
         scene = cells_with_nuclei((150, 150), np.random.default_rng([3, seed]))
         several += scene.image.shape[-1] > 1
         border, is_cell = border_distance(scene.labels), scene.objects[scene.labels]
         deep = is_cell & (np.hypot(*whitened(scene.labels)) < 0.2) & (border > 3)
-        rim = is_cell & (border > 2.5) & (border < 4) & (np.hypot(*whitened(scene.labels)) > 0.7)
-        contrast = np.abs(scene.image[deep].mean(axis=0) - scene.image[rim].mean(axis=0))
-        found += (contrast > 0.05).any()
-    assert found >= 10 and several >= 8
+        rim = is_cell & (border > 4) & (np.hypot(*whitened(scene.labels)) > 0.65)
+        if deep.any() and rim.any():
+            contrast = np.abs(np.median(scene.image[deep], axis=0) - np.median(scene.image[rim], axis=0))
+            found.append(contrast.max())
+    assert np.mean(np.array(found) > 0.15) > 0.8 and several >= 8
 
 
 def test_cells_with_nuclei_fill_the_plane_or_lie_on_a_background():
@@ -194,7 +195,7 @@ def test_a_star_is_where_it_exceeds_the_sky_and_peaks_go_over_two_decades():
         scene = stars((160, 160), np.random.default_rng([7, seed]))
         light_of, is_star = scene.image[..., 0], scene.objects[scene.labels]
         assert np.quantile(light_of[is_star], 0.01) > 1.1  # standard deviations of the noise of the sky
-        assert np.quantile(light_of[~is_star], 0.95) < 2.5
+        assert light_of[~is_star].max() < 4
         peaks = ndimage.maximum(light_of, scene.labels, np.flatnonzero(scene.objects))
         spans.append(max(peaks) / min(peaks))
     assert max(spans) > 100
@@ -241,8 +242,9 @@ def test_plant_cells_have_very_different_sizes_and_bright_walls():
     for seed in range(6):
         scene = plant_cells((200, 200), np.random.default_rng([10, seed]))
         border = border_distance(scene.labels)
-        wall, inside = (scene.image[part].mean(axis=0) for part in (border < 1, border > 3.5))
-        assert (np.abs(wall - inside) > 0.8 * scene.image.std(axis=(0, 1))).all()
+        wall, inside = (scene.image[part] for part in (border < 1, border > 3.5))
+        color = wall.mean(axis=0) - inside.mean(axis=0)
+        assert np.quantile(wall @ color, 0.25) > np.quantile(inside @ color, 0.7)
         sizes = np.bincount(scene.labels.ravel())
         ranges.append(sizes.max() / np.median(sizes))
     assert max(ranges) > 8
@@ -257,7 +259,7 @@ def test_patterns_have_the_same_mean_and_variance_in_all_their_parts(pattern):
         found = standardized(pattern((192, 192), np.random.default_rng(seed)))
         assert found.mean() == pytest.approx(0, abs=1e-9) and found.std() == pytest.approx(1)
         parts = found.reshape(3, 64, 3, 64).swapaxes(1, 2).reshape(9, -1)
-        assert np.abs(parts.mean(axis=1)).max() < 0.5 and 0.6 < parts.std(axis=1).min() < parts.std(axis=1).max() < 1.5
+        assert np.abs(parts.mean(axis=1)).max() < 0.5 and 0.75 < parts.std(axis=1).min() < parts.std(axis=1).max() < 1.25
 
 
 def test_patterns_of_a_scene_look_different_and_a_turned_one_looks_like_another():
