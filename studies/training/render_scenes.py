@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m studies.training.render_scenes FOLDER [NUMBER]
 
-It writes FOLDER/scenes.npz, with as many scenes of each kind (`studies.scenes`), in two readings each.
+It writes FOLDER/scenes.npz, with scenes of random kinds (`studies.scenes`), in two readings each.
 """
 
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from studies.scenes import RENDERERS, render
+from studies.scenes import random_kind, render
 from studies.training.crops import UNKNOWN, inside_and_depth
 from studies.training.train_evidence_net import in_readings
 
@@ -21,10 +21,9 @@ SHAPE = (320, 320)
 
 def _scene(i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng([7, i])
-    scene = render(list(RENDERERS)[i % len(RENDERERS)], SHAPE, rng)
-    objects = getattr(scene, "objects", None)
+    scene = render(random_kind(rng), SHAPE, rng)
     unknown = np.full((2, *SHAPE), UNKNOWN, np.uint8)
-    about = unknown if objects is None else inside_and_depth(scene.labels, objects)
+    about = unknown if scene.objects is None else inside_and_depth(scene.labels, scene.objects)
     return in_readings(scene.image)[np.sort(rng.permutation(3)[:2])], scene.labels.astype(np.int16), about
 
 
