@@ -161,7 +161,8 @@ def test_sources_go_over_decades_and_lie_above_the_noise():
     sky = np.median(image[truth == 0])
     peaks = ndimage.maximum(image - sky, truth, np.unique(truth)[1:])
     assert len(peaks) > 50 and np.sort(peaks)[-3:].min() > 50 * np.median(image[truth == 0].std())
-    assert image[truth == 0].std() < 25 and np.median(image[truth > 0]) > sky + 24
+    rim = (truth > 0) & (ndimage.minimum_filter(truth, 3) == 0)
+    assert image[truth == 0].std() < 25 and np.median(image[rim]) > sky + 24
 
 
 def test_warm_objects_are_one_kelvin_above_what_is_around_them_and_two_are_hot():
@@ -179,7 +180,8 @@ def test_textures_of_a_mosaic_have_one_mean_and_one_variance():
     image, truth, _ = objects.texture_mosaic(3)
     parts = [image[truth == kind] for kind in range(3)]
     assert min(map(len, parts)) > 3000
-    assert np.ptp([part.mean() for part in parts]) < 0.06 and np.ptp([part.std() for part in parts]) < 0.06
+    assert np.ptp([part.mean() for part in parts]) < 0.06
+    assert all(part.std() == pytest.approx(0.17, abs=0.03) for part in parts)
 
 
 RECIPES = fields._object_cases()
