@@ -259,7 +259,9 @@ def test_patterns_have_the_same_mean_and_variance_in_all_their_parts(pattern):
         found = standardized(pattern((192, 192), np.random.default_rng(seed)))
         assert found.mean() == pytest.approx(0, abs=1e-9) and found.std() == pytest.approx(1)
         parts = found.reshape(3, 64, 3, 64).swapaxes(1, 2).reshape(9, -1)
-        assert np.abs(parts.mean(axis=1)).max() < 0.5 and 0.75 < parts.std(axis=1).min() < parts.std(axis=1).max() < 1.25
+        assert (
+            np.abs(parts.mean(axis=1)).max() < 0.5 and 0.75 < parts.std(axis=1).min() < parts.std(axis=1).max() < 1.25
+        )
 
 
 def test_patterns_of_a_scene_look_different_and_a_turned_one_looks_like_another():
