@@ -181,7 +181,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "power .2": {},
     "power .1": {"power": 0.1},
     "constants of measured": {
-        "power": 1.0, "strength": 1.0, "saturation": 4.0, "prior": TemperedProcess(1.0, power=0.0)
+        "power": 1.0,
+        "strength": 1.0,
+        "saturation": 4.0,
+        "prior": TemperedProcess(1.0, power=0.0),
     },
 }
 

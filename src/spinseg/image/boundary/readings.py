@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from spinseg.image.boundary.network import resized
 from spinseg.image.components import ENDS, three_components
 
 SOFTNESS = 3.0  # typical deviations from the median within which the compressed reading is nearly linear
 LOCAL_SCALE = 24.0  # pixels over which the local reading takes means and deviations
+STEP = 8  # pixels of the image along each axis that one pixel of the smooth maps stands for
 LOCAL_RANGE = 3.0  # local deviations that become the ends of its range
 LEAST_CONTRAST = 0.02  # of the range of values; where there is less, the local reading does not enhance it further
 
@@ -43,18 +45,20 @@ def compressed(image: Floats, inside: Mask | None = None) -> NDArray[np.float32]
 
 def local(image: Floats, inside: Mask | None = None) -> NDArray[np.float32]:
     """Return the compressed reading less its local mean, relative to its local deviation, from 0 to 1."""
-    values = compressed(image, inside)
-    weight = np.ones(values.shape[:2]) if inside is None else inside.astype(np.float64)
-
-    def mean(array: Floats) -> Floats:
-        share = ndimage.gaussian_filter(weight, LOCAL_SCALE, mode="reflect")
-        smooth = ndimage.gaussian_filter(array * weight[..., None], (LOCAL_SCALE, LOCAL_SCALE, 0), mode="reflect")
-        return smooth / np.maximum(share, 1e-9)[..., None]
-
-    center = values - mean(values)
-    deviation = np.sqrt(mean(np.square(center).mean(axis=-1, keepdims=True)))
+    values = np.moveaxis(compressed(image, inside), -1, 0)
+    weight = np.ones(values.shape[1:], np.float32) if inside is None else inside.astype(np.float32)
+    center = values - _local_mean(values, weight)
+    deviation = np.sqrt(_local_mean(np.square(center).mean(axis=0, keepdims=True), weight))
     found = 0.5 + center / (2 * LOCAL_RANGE * np.maximum(deviation, LEAST_CONTRAST))
-    return np.clip(found, 0, 1).astype(np.float32)
+    return np.moveaxis(np.clip(found, 0, 1), 0, -1)
+
+
+def _local_mean(maps: NDArray[np.float32], weight: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the weighted means over LOCAL_SCALE of maps, (n, height, width), from maps of a STEP-th of the size."""
+    small = tuple(-(-length // STEP) for length in weight.shape)
+    sums = resized(np.concatenate([maps * weight, weight[None]]), (small[0], small[1]))
+    sums = ndimage.gaussian_filter(sums, (0, LOCAL_SCALE / STEP, LOCAL_SCALE / STEP), mode="reflect")
+    return resized(sums[:-1] / np.maximum(sums[-1], 1e-6), (weight.shape[0], weight.shape[1]))
 
 
 READINGS = (linear, compressed, local)
