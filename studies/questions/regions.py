@@ -33,8 +33,8 @@ from spinseg.image.superpixels import basins
 from spinseg.model.priors import TemperedProcess
 from spinseg.segmentation.presets.option import option
 from spinseg.segmentation.presets.photo import Photo
-from studies.evaluation.datasets import Example, bsds, data_root
 from studies.evaluation import metrics
+from studies.evaluation.datasets import Example, bsds, data_root
 from studies.questions.boundaries import lie_apart, logistic
 
 N_FOLDS = 5
