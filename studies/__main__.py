@@ -33,6 +33,7 @@ QUESTIONS = {
     "boundaries": "Fit the weights of the cues of boundaries, and compare cues.",
     "measured_boundaries": "Fit the weights of the cues for measured images.",
     "volume_boundaries": "Fit the weights of the cues for volumes.",
+    "regions": "One preset for every image, with nine cues and no likelihood of appearance.",
     "ablation": "What each part of the preset for photographs is worth.",
     "baselines": "Tune other methods on training photographs.",
     "object_baselines": "Tune recipes for objects on training nuclei.",

@@ -1,9 +1,7 @@
 """One preset for every kind of image: a network's basins as sites, nine cues, and no likelihood of appearance.
 
-    python -m studies regions --network training_data/weights/fold0.onnx --fold 0
-
-The network was trained without the photographs of the fold, on which everything here is fitted and judged: the weights
-of the cues on one half of them, for the other half. Three networks of this form can be compared by three runs.
+The network was trained without the photographs of a fold (`held_out.py`), on which everything here is fitted and
+judged: the weights of the cues on one half of them, for the other half.
 """
 
 from collections.abc import Sequence
@@ -11,7 +9,6 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,8 +33,10 @@ from spinseg.segmentation.presets.photo import Photo
 from studies.evaluation import metrics
 from studies.evaluation.datasets import Example, bsds, data_root
 from studies.questions.boundaries import lie_apart, logistic
+from studies.questions.held_out import N_FOLDS, network_of
 
-N_FOLDS = 5
+FOLD = 0
+DEPTHS = (0.1, 0.3)  # least depths of basins
 SIZES = (1.0, 1.4)
 RELIEF = 20.0  # height of a boundary that the network is sure of
 SMOOTHNESS = 0.7  # pixels, of the relief
@@ -189,20 +188,22 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def study(network: Path, fold: int = 0, depth: float = 0.3, limit: int | None = None) -> dict[str, object]:
+def study() -> dict[str, object]:
     """Return the quality of evidence and of segmentations with a network that was trained without a fold."""
-    examples = [e for i, e in enumerate(bsds(data_root(), "train")) if i % N_FOLDS == fold][:limit]
-    net = BoundaryNetwork(network)
+    examples = [e for i, e in enumerate(bsds(data_root(), "train")) if i % N_FOLDS == FOLD]
+    net, figures = network_of(FOLD), dict[str, object]()
+    assert net is not None
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        images = list(pool.map(partial(edges_of, network=net, depth=depth), examples))
-        halves = [fitted(images[1::2]), fitted(images[::2])]  # each for the other half
-        figures: dict[str, object] = {
-            "sites": f"{np.mean([e.graph.n_sites for e in images]):.0f}",
-            "Brier score of the evidence": f"{np.mean([brier(halves[h], images[h::2]) for h in (0, 1)]):.4f}",
-        }
-        for name, options in VARIANTS.items():
-            run = partial(scores, network=net, options={"depth": depth, **options})
-            rows = list(pool.map(run, examples, [halves[i % 2] for i in range(len(examples))]))
-            pri, voi, covering, regions = np.mean(rows, axis=0)
-            figures[name] = f"PRI {pri:.4f}, VoI {voi:.3f}, covering {covering:.4f}, regions {regions:.1f}"
+        for depth in DEPTHS:
+            images = list(pool.map(partial(edges_of, network=net, depth=depth), examples))
+            halves = [fitted(images[1::2]), fitted(images[::2])]  # each for the other half
+            score = np.mean([brier(halves[h], images[h::2]) for h in (0, 1)])
+            n_sites = np.mean([e.graph.n_sites for e in images])
+            figures[f"depth {depth}"] = f"{n_sites:.0f} sites, Brier score of the evidence {score:.4f}"
+            for name, options in VARIANTS.items():
+                run = partial(scores, network=net, options={"depth": depth, **options})
+                rows = list(pool.map(run, examples, [halves[i % 2] for i in range(len(examples))]))
+                pri, voi, covering, regions = np.mean(rows, axis=0)
+                line = f"PRI {pri:.4f}, VoI {voi:.3f}, covering {covering:.4f}, regions {regions:.1f}"
+                figures[f"depth {depth}, {name}"] = line
     return figures
