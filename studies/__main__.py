@@ -33,6 +33,7 @@ QUESTIONS = {
     "boundaries": "Fit the weights of the cues of boundaries, and compare cues.",
     "measured_boundaries": "Fit the weights of the cues for measured images.",
     "volume_boundaries": "Fit the weights of the cues for volumes.",
+    "regions": "One preset for every image, with nine cues and no likelihood of appearance.",
     "ablation": "What each part of the preset for photographs is worth.",
     "baselines": "Tune other methods on training photographs.",
     "object_baselines": "Tune recipes for objects on training nuclei.",
@@ -46,7 +47,6 @@ QUESTIONS = {
     "volumes": "Tissues of a brain, found and compared with probability maps.",
     "classes": "Kinds of material in rendered and real images, from clean to hopeless.",
     "domains": "Domains of a made-up tissue, with many numbers of components.",
-    "fields": "Images of other fields than photography, beside the recipe people use there.",
     "doubt": "Which numbers of a region point to objects that are wrong.",
     "kinds": "What kinds of regions are worth, on nuclei, scenes and photographs.",
     "limits": "How often a warning finds segmentations that are poor, and whether its hint helps.",
@@ -77,6 +77,18 @@ def speed(
         _print_figures(f"speed.{name}", as_json)
 
 
+@app.command("fields")
+def fields(
+    only: Annotated[str, typer.Option(metavar="TEXT", help="Run the rows whose names contain this.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Segment images of other fields than photography, beside the recipe people use there."""
+    try:
+        _print_figures("questions.fields", as_json, only=only)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--only") from error
+
+
 def _command(name: str) -> Callable[..., None]:
     """The command that answers a question."""
 
@@ -90,11 +102,11 @@ for name, about in QUESTIONS.items():
     app.command(name, help=about)(_command(name))
 
 
-def _print_figures(study: str, as_json: bool) -> None:
+def _print_figures(study: str, as_json: bool, **options: str) -> None:
     """Run a study with one thread for every method, and print its figures."""
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # for processes that it starts
     with threadpool_limits(1):  # NumPy is loaded here already
-        figures = import_module(f"studies.{study}").study()
+        figures = import_module(f"studies.{study}").study(**options)
     if as_json:
         print(json.dumps(figures, indent=2))
     else:

@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 from scipy import ndimage
 
-from studies.scenes import Floats, Scene, Shape, connected, grains, membranes, observe, phases, smooth_noise
+from studies.scenes import Floats, Scene, Shape, connected, observe, smooth_noise
+from studies.scenes.basic import grains, membranes, phases
 
 RADII = (2.8, 11.0)  # voxels
 SPACING = (9.0, 24.0)
@@ -49,7 +50,7 @@ def balls(shape: Shape, rng: np.random.Generator) -> Scene:
     cloud = smooth_noise(shape, radius * rng.uniform(0.8, 3), rng)  # out of focus
     haze = np.maximum(rng.uniform(0, 0.35) * (1 + rng.uniform(0, 0.8) * cloud), 0)
     level = np.where(sources[labels] > 0, haze + inside, haze)
-    return Scene(level[..., None] / level.max(), labels, (sources > 0).astype(np.int64))
+    return Scene(level[..., None] / level.max(), labels, (sources > 0).astype(np.int64), sources > 0)
 
 
 RENDERERS: dict[str, Callable[[Shape, np.random.Generator], Scene]] = {

@@ -8,6 +8,7 @@ from .graph.adjacency import region_adjacency as region_adjacency
 from .graph.adjacency import regions_of as regions_of
 from .graph.site_graph import SiteGraph as SiteGraph
 from .image.boundary.kinds import boundary_strength as boundary_strength
+from .image.boundary.log_odds import BoundaryEvidence as BoundaryEvidence
 from .image.features import Codebook as Codebook
 from .image.io import read_picture as read_picture
 from .image.layout import Reading as Reading

@@ -18,19 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 from skimage.filters import gabor_kernel, threshold_local, threshold_multiotsu, threshold_otsu
-from skimage.segmentation import felzenszwalb
+from skimage.segmentation import felzenszwalb, watershed
 
 import spinseg as ss
 from spinseg._errors import MissingExtra
 from studies.evaluation.baselines.library import import_extra
-from studies.evaluation.baselines.objects import basins, bright_objects, cut_touching
+from studies.evaluation.baselines.objects import basins, bright_objects, cut_touching, otsu_watershed
 from studies.evaluation.metrics import adjusted_rand_index
 from studies.evaluation.objects import object_scores
 from studies.questions import field_images as images
+from studies.questions import object_images as objects
 from studies.questions.field_images import Sample
 
 N_SEEDS = 3
 NEEDS_SKLEARN = "it needs scikit-learn: pip install 'spinseg[sklearn]'"
+GABOR_3 = "Gabor + k-means given 3"
 Labels = NDArray[np.integer[Any]]
 
 
@@ -104,6 +106,46 @@ def volume_watershed(sample: Sample) -> Labels:
     return cut_touching(gray > threshold_otsu(gray), min_distance=3, min_size=30)
 
 
+def log_otsu(sample: Sample) -> Labels:
+    """Return what exceeds Otsu's threshold of logarithms, cut by a watershed of distances."""
+    smooth = ndimage.gaussian_filter(np.log(np.maximum(sample.image, 1.0)), 1.0)
+    return cut_touching(smooth > threshold_otsu(smooth), min_distance=7, min_size=30)
+
+
+def smooth_otsu(sample: Sample) -> Labels:
+    """Return the same of intensities, blurred by more, against noise."""
+    return otsu_watershed(sample.image, sigma=2.0)
+
+
+def from_nuclei(sample: Sample) -> Labels:
+    """Return the watershed of the membranes from the nuclei, given which channel has which."""
+    image = sample.image / sample.image.max()
+    membrane, nucleus = (image[..., 1], image[..., 0]) if image.shape[-1] == 3 else (image[..., 0], image[..., 1])
+    smooth = ndimage.gaussian_filter(nucleus, 1.5)
+    markers, _ = ndimage.label(ndimage.binary_opening(smooth > threshold_otsu(smooth), iterations=2))
+    return watershed(ndimage.gaussian_filter(membrane, 1.0), markers)
+
+
+def above_background(sample: Sample) -> Labels:
+    """Return what exceeds the background by three times its noise, cut at its maxima."""
+    image = sample.image.astype(float)
+    rest = image - ndimage.median_filter(image[::4, ::4], 17).repeat(4, axis=0).repeat(4, axis=1)
+    smooth = ndimage.gaussian_filter(rest, 0.8)
+    noise = 1.48 * np.median(np.abs(smooth - np.median(smooth)))
+    above = smooth > np.median(smooth) + 3 * noise
+    maxima = (smooth == ndimage.maximum_filter(smooth, 5)) & above
+    found = watershed(-smooth, ndimage.label(maxima)[0], mask=above)
+    return np.where(np.bincount(found.ravel())[found] >= 5, found, 0)
+
+
+def above_surroundings(sample: Sample) -> Labels:
+    """Return what exceeds the median around it by half a kelvin."""
+    image = ndimage.gaussian_filter(sample.image / 100, 1.0)
+    around = ndimage.median_filter(image[::4, ::4], 17).repeat(4, axis=0).repeat(4, axis=1)
+    found, _ = ndimage.label(ndimage.binary_opening(image - around > 0.5, iterations=2))
+    return found
+
+
 def gabor_k_means(sample: Sample) -> Labels:
     """Return k-means of log energies of Gabor filters at four scales and four angles, given the number."""
     energies = []
@@ -148,6 +190,10 @@ def cases() -> list[Case]:
     found.append(Case("coins in uneven light", coins, "classes", "ARI", "local threshold", local_threshold))
     found.append(Case("stones", images.stones, None, "F1", "h-maxima watershed of intensity", bright_basins))
     found.append(Case("stars", images.stars, None, "F1", "Otsu + watershed", peaks))
+    found += _object_cases()
+    for preset in (None, "classes"):
+        mosaic = objects.texture_mosaic
+        found.append(Case("mosaic of grass, gravel and brick", mosaic, preset, "ARI", GABOR_3, gabor_k_means))
     for preset in (None, "classes"):
         grass = images.gravel_in_grass
         found.append(Case("gravel in grass", grass, preset, "ARI", "Gabor + k-means given 2", gabor_k_means))
@@ -157,6 +203,20 @@ def cases() -> list[Case]:
     for name in ("gravel", "brick", "coins", "retina"):
         found.append(Case(f"{name} of scikit-image", partial(images.bundled, name), None, "regions"))
     return found
+
+
+def _object_cases() -> list[Case]:
+    """Return the rows in which objects are much dimmer than something else, or are seen in two channels."""
+    merged, channels = (partial(objects.membrane_and_nucleus, is_merged=is_merged) for is_merged in (True, False))
+    seeded = "watershed of membranes from nuclei"
+    return [
+        Case("membranes and nuclei, two channels", channels, None, "F1", seeded, from_nuclei),
+        Case("membranes and nuclei, cyan and red", merged, None, "F1", seeded, from_nuclei),
+        Case("nuclei with bright debris", objects.nuclei_with_debris, None, "F1", "log Otsu + watershed", log_otsu),
+        Case("nuclei, noise of 30 of 255", objects.noisy_nuclei, None, "F1", "Otsu + watershed", smooth_otsu),
+        Case("stars and galaxies", objects.crowded_sky, None, "F1", "background + threshold", above_background),
+        Case("objects one kelvin warmer", objects.warm_objects, None, "F1", "local threshold", above_surroundings),
+    ]
 
 
 def scored(case: Case, labels: Labels, truth: Labels) -> float:
@@ -208,10 +268,14 @@ def _spread(values: list[float]) -> str:
     return f"{mean} ({low}-{high})"
 
 
-def study() -> dict[str, object]:
-    """Return the rows of the table, by kind of image."""
+def study(only: str = "") -> dict[str, object]:
+    """Return the rows of the table, by kind of image; or those whose names contain a text."""
     figures: dict[str, object] = {"image": "call | spinseg | found (true) | recipe | seconds"}
-    for case in cases():
+    chosen = [case for case in cases() if only.lower() in case.name.lower()]
+    if not chosen:
+        names = "; ".join(sorted({case.name for case in cases()}))
+        raise ValueError(f"no row contains {only!r}. There are: {names}")
+    for case in chosen:
         name = case.name if case.name not in figures else f"{case.name}, {case.preset}"
         try:
             with warnings.catch_warnings():

@@ -39,9 +39,8 @@ def network_of(fold: int | None, kind: str = "photograph") -> BoundaryNetwork | 
     """Return the network of a fold, for photographs or measured images; None for that of the package."""
     if fold is None:
         return None
-    name = f"fold{fold}.npz" if kind == "photograph" else f"{kind}_fold{fold}.npz"
-    with np.load(_present(FOLDER / name, "training/train_boundary_net.py")) as stored:
-        return BoundaryNetwork(dict(stored))
+    name = f"fold{fold}.onnx" if kind == "photograph" else f"{kind}_fold{fold}.onnx"
+    return BoundaryNetwork(_present(FOLDER / name, "training/export_onnx.py"))
 
 
 @cache

@@ -1,7 +1,7 @@
 """Processor time of segmenting what an instrument measured, a million pixels, beside the preset for photographs.
 
 `Measured` analyzes such an image at its own size, and `Photo` at .3 million pixels. The images are scenes of
-`studies/scenes.py`.
+`studies/scenes/`.
 """
 
 from functools import partial

@@ -5,9 +5,11 @@
     python -m studies.training.train_boundary_net training_data training_data/weights --folds 0 1 2 3 4 all
     python -m studies.training.train_boundary_net training_data training_data/weights --name measured_ \
         --crops photographs=6 nuclei=18 scenes=12 --steps 12000 --folds 0 1 2 3 4 all
-    cp training_data/weights/foldall.npz src/spinseg/image/data/photograph_network.npz
-    cp training_data/weights/measured_foldall.npz src/spinseg/image/data/measured_network.npz
-    python studies/training/reference_output.py tests/image/network_reference.npz
+    python -m studies.training.export_onnx training_data/weights/foldall.npz \
+        src/spinseg/image/data/photograph_network.onnx
+    python -m studies.training.export_onnx training_data/weights/measured_foldall.npz \
+        src/spinseg/image/data/measured_network.onnx
+    python -m studies.training.reference_output training_data/weights/foldall.npz tests/image/network_reference.npz
     python -m studies boundaries
     python -m studies measured_boundaries
 

@@ -1,15 +1,11 @@
-"""Filters and the boundary network against SciPy and PyTorch, and the boundary maps of an image."""
+"""Filters against SciPy, and the boundary maps of an image."""
 
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy import ndimage
-from scipy.signal import correlate
 
-from spinseg.image.boundary import network
 from spinseg.image.boundary.maps import (
     N_TEXTONS,
     boundary_maps,
@@ -22,7 +18,6 @@ from spinseg.image.boundary.maps import (
     max_oriented_gradient,
     structure_tensor_norm,
 )
-from spinseg.image.boundary.network import BoundaryNetwork, convolve
 from spinseg.image.picture import as_picture
 
 SHAPES = [(1, 1), (1, 7), (6, 1), (3, 5), (24, 37)]
@@ -169,81 +164,3 @@ def test_textons_do_not_depend_on_pixels_outside():
     inside = np.broadcast_to(np.arange(60) < 20, image.shape)
     found = [boundary_maps(as_picture(array), inside).textons[:, :20] for array in (image, other)]
     np.testing.assert_array_equal(*found)
-
-
-def plain_convolve(x, weight, bias):
-    maps = [sum(correlate(x[c], kernel[c], "same") for c in range(len(x))) for kernel in weight]
-    return np.stack(maps) + bias[:, None, None]
-
-
-@pytest.mark.parametrize("size", [1, 3, 5])
-def test_a_convolution_is_a_sum_of_correlations_whatever_the_blocks(size, monkeypatch):
-    rng = np.random.default_rng(size)
-    arrays = rng.normal(size=(3, 13, 9)), rng.normal(size=(4, 3, size, size)), rng.normal(size=4)
-    for block_bytes in (1, 3_000, 2**20):
-        monkeypatch.setattr(network, "BLOCK_BYTES", block_bytes)
-        found = convolve(*(array.astype(np.float32) for array in arrays))
-        np.testing.assert_allclose(found, plain_convolve(*arrays), atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("shape", "before", "after"),
-    [((176, 160), (16, 16), (32, 16)), ((175, 185), (16, 16), (33, 23)), ((100, 1), (46, 95), (46, 96))],
-)
-def test_an_image_is_continued_as_in_a_mirror(shape, before, after):
-    rgb = np.random.default_rng(3).random((*shape, 3)).astype(np.float32)
-    found = BoundaryNetwork.fitted().log_odds(rgb)
-    assert found.shape == (2, *shape) and found.dtype == np.float32
-    continued = np.pad(rgb, [*zip(before, after, strict=True), (0, 0)], mode="symmetric")
-    known = BoundaryNetwork.fitted().convolve_all(np.moveaxis(continued, -1, 0))
-    known = known[:, before[0] :, before[1] :][:, : shape[0], : shape[1]]
-    np.testing.assert_allclose(found, known, atol=1e-3)
-
-
-def test_the_network_of_the_package_computes_what_pytorch_computes():
-    """`studies/training/reference_output.py` stored PyTorch's output in 16 bits, of a picture continued by zeros."""
-    with np.load(Path(__file__).with_name("network_reference.npz")) as stored:
-        picture, known = stored["picture"], stored["log_odds"].astype(np.float32)
-    height, width = picture.shape[:2]
-    x = np.zeros((3, height + -height % 32, width + -width % 32), np.float32)
-    x[:, :height, :width] = np.moveaxis(as_picture(picture).values, -1, 0)
-    found = BoundaryNetwork.fitted().convolve_all(x)[:, :height, :width]
-    assert np.ptp(known) > 8
-    assert np.abs(found - known).max() < 0.02
-
-
-def test_windows_leave_no_seams(monkeypatch):
-    """Also where neither the windows nor the image are multiples of a cell."""
-    image = np.random.default_rng(0).random((24, 700, 3)).astype(np.float32)
-    whole = BoundaryNetwork.fitted().log_odds(image)
-    monkeypatch.setattr(network, "WINDOW", 150)
-    assert np.abs(BoundaryNetwork.fitted().log_odds(image) - whole).max() < 1e-3
-    monkeypatch.setattr(network, "REACH", 2 * network.CELL)
-    assert np.abs(BoundaryNetwork.fitted().log_odds(image) - whole).max() > 0.1
-
-
-def test_log_odds_at_several_sizes_are_a_mean(monkeypatch):
-    """Where the image becomes too large, those of its own size alone; each is brought back to the image's shape."""
-    image = np.random.default_rng(1).random((40, 57, 3)).astype(np.float32)
-    net = BoundaryNetwork.fitted("measured")
-    own = net.log_odds(image)
-    np.testing.assert_array_equal(net.mean_log_odds(image, (1.0,)), own)
-    larger = [np.asarray(Image.fromarray(image[..., c]).resize((114, 80), Image.Resampling.BILINEAR)) for c in range(3)]
-    back = net.log_odds(np.stack(larger, axis=-1)).reshape(2, 40, 2, 57, 2).mean(axis=(2, 4))
-    both = net.mean_log_odds(image, (1.0, 2.0))
-    assert np.abs(both - own).mean() > 0.1
-    # Pillow's filter is a tent of four pixels, where a block has two.
-    assert np.corrcoef((2 * both - own).ravel(), back.ravel())[0, 1] > 0.99
-    monkeypatch.setattr(network, "MAX_ENLARGED", 9_000)
-    np.testing.assert_array_equal(net.mean_log_odds(image, (1.0, 2.0)), own)
-
-
-def test_a_resized_map_keeps_its_mean_and_its_slopes():
-    ramp = np.indices((30, 50)).astype(np.float32)
-    for shape in ((15, 25), (60, 75), (30, 50)):
-        found = network.resized(ramp, shape)
-        assert found.shape == (2, *shape) and found.dtype == np.float32
-        for maps, axis in zip(found, (0, 1), strict=True):
-            expected = (np.indices(shape)[axis] + 0.5) * ramp.shape[axis + 1] / shape[axis] - 0.5
-            inner = (slice(3, -3), slice(3, -3))
-            np.testing.assert_allclose(maps[inner], expected[inner], atol=1e-3)

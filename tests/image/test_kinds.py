@@ -35,20 +35,6 @@ def test_most_scenes_are_recognized():
     assert kinds.count("measured") >= 0.85 * len(kinds)
 
 
-def test_features_are_means_and_deviations_of_layers(monkeypatch):
-    network, seen, convolution = BoundaryNetwork.fitted("measured"), {}, BoundaryNetwork._block
-
-    def watched(self, name, x, rectified=True):
-        seen[name] = convolution(self, name, x, rectified).copy()
-        return seen[name].copy()
-
-    monkeypatch.setattr(BoundaryNetwork, "_block", watched)
-    found = network.features(np.random.default_rng(0).uniform(size=(70, 90, 3)).astype(np.float32))
-    layers = [seen[name].astype(np.float64) for name in ("down41", "up3", "up2", "up1")]
-    expected = np.concatenate([f for x in layers for f in (x.mean(axis=(1, 2)), x.std(axis=(1, 2)))])
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
-
-
 @pytest.mark.parametrize("shape", [(40, 60, 3), (256, 256, 3), (200, 320, 3), (320, 330, 3)])
 def test_the_whole_image_and_its_middle_are_looked_at(shape):
     rgb, network = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8), BoundaryNetwork.fitted("measured")

@@ -7,6 +7,7 @@ from scipy import ndimage
 from studies.evaluation.datasets import data_root
 from studies.questions import field_images as images
 from studies.questions import fields
+from studies.questions import object_images as objects
 from studies.questions.field_images import Sample
 
 needs_cells = pytest.mark.skipif(
@@ -105,3 +106,109 @@ def test_recipes_find_what_they_are_made_for():
     assert fields.scored(case, fields.peaks(sky), sky.truth) > 0.3
     phases = images.three_phases(3, 0.05)
     assert fields.scored(case._replace(score="ARI"), fields.multi_otsu(phases), phases.truth) > 0.95
+
+
+# --- objects that are dim beside something else, or in two channels ---
+
+
+def border(labels):
+    """Pixels whose neighbor to the right or below belongs to another region."""
+    edge = np.zeros(labels.shape, bool)
+    edge[:-1] |= labels[1:] != labels[:-1]
+    edge[:, :-1] |= labels[:, 1:] != labels[:, :-1]
+    return edge
+
+
+def test_membranes_lie_on_the_borders_of_cells_and_each_cell_has_a_nucleus():
+    image, truth, _ = objects.membrane_and_nucleus(3)
+    assert image.shape == (256, 256, 2) and truth.min() == 1
+    edge, deep = border(truth), ndimage.distance_transform_edt(~border(truth)) > 6
+    assert image[edge, 0].mean() > 3 * image[deep, 0].mean()
+    bright = ndimage.maximum(ndimage.gaussian_filter(image[..., 1], 1), truth, np.arange(1, truth.max() + 1))
+    assert bright.min() > 0.3 and np.median(image[edge, 1]) < 0.15
+    merged = objects.membrane_and_nucleus(3, is_merged=True)
+    assert np.array_equal(merged.truth, truth) and merged.image.dtype == np.uint8
+    red, green, blue = np.moveaxis(merged.image.astype(int), -1, 0)
+    assert np.array_equal(green, blue) and np.corrcoef(green.ravel(), image[..., 0].ravel())[0, 1] > 0.99
+    assert np.corrcoef(red.ravel(), image[..., 1].ravel())[0, 1] > 0.99
+
+
+def test_relaxed_cells_have_about_one_size():
+    cells, centers = objects.relaxed_cells(np.random.default_rng(0))
+    sizes = np.bincount(cells.ravel())[1:]
+    assert len(centers) == sizes.size == 80 and sizes.std() < 0.35 * sizes.mean()
+
+
+def test_debris_is_far_brighter_than_nuclei_and_counts_neither_way():
+    image, truth, _ = objects.nuclei_with_debris(3)
+    assert image.dtype == np.uint16 and np.count_nonzero(truth < 0) > 50
+    assert image[truth < 0].max() > 20 * np.median(image[truth > 0])
+    assert np.percentile(image[truth >= 0], 99.9) < 4 * np.median(image[truth > 0])
+    assert np.median(image[truth > 0]) > 2 * np.median(image[truth == 0])
+
+
+def test_noise_of_nuclei_is_30_of_255():
+    image, truth, _ = objects.noisy_nuclei(3)
+    assert image.dtype == np.uint8
+    ground = image[~ndimage.binary_dilation(truth > 0, iterations=4)].astype(float)
+    apart = np.percentile(ground, 84) - np.median(ground)  # less of it is clipped than of the lower half
+    assert apart == pytest.approx(30, abs=2)
+    assert all(ndimage.label(truth == number)[1] <= 2 for number in range(1, truth.max() + 1))
+
+
+def test_sources_go_over_decades_and_lie_above_the_noise():
+    image, truth, _ = objects.crowded_sky(3)
+    sky = np.median(image[truth == 0])
+    peaks = ndimage.maximum(image - sky, truth, np.unique(truth)[1:])
+    assert len(peaks) > 50 and np.sort(peaks)[-3:].min() > 50 * np.median(image[truth == 0].std())
+    rim = (truth > 0) & (ndimage.minimum_filter(truth, 3) == 0)
+    assert image[truth == 0].std() < 25 and np.median(image[rim]) > sky + 24
+
+
+def test_warm_objects_are_one_kelvin_above_what_is_around_them_and_two_are_hot():
+    image, truth, _ = objects.warm_objects(3)
+    rises = []
+    for number in range(1, 15):
+        inside = truth == number
+        ring = ndimage.binary_dilation(inside, iterations=5) & ~ndimage.binary_dilation(truth > 0, iterations=2)
+        rises.append((np.median(image[inside]) - np.median(image[ring])) / 100)
+    assert np.allclose(np.sort(rises)[:12], 1, atol=0.45) and min(np.sort(rises)[12:]) > 40
+    assert np.ptp(ndimage.median_filter(image[truth == 0] / 100, 9)) > 2  # more than that of objects
+
+
+def test_textures_of_a_mosaic_have_one_mean_and_one_variance():
+    image, truth, _ = objects.texture_mosaic(3)
+    parts = [image[truth == kind] for kind in range(3)]
+    assert min(map(len, parts)) > 3000
+    assert np.ptp([part.mean() for part in parts]) < 0.06
+    assert all(part.std() == pytest.approx(0.17, abs=0.03) for part in parts)
+
+
+RECIPES = fields._object_cases()
+
+
+@pytest.mark.parametrize("case", RECIPES, ids=[case.name for case in RECIPES])
+def test_recipes_find_most_objects(case):
+    sample = case.sample(3)
+    assert fields.scored(case, case.their_labels(sample), sample.truth) > 0.5
+
+
+def test_rows_are_chosen_by_a_part_of_their_name(monkeypatch):
+    monkeypatch.setattr(
+        fields,
+        "row",
+        lambda case: {
+            "call": "default",
+            "score": "regions",
+            "spinseg": [],
+            "found": [1],
+            "true": [1],
+            "recipe": "",
+            "recipe_scores": [],
+            "seconds": 0.0,
+        },
+    )
+    assert list(fields.study("STARS and")) == ["image", "stars and galaxies"]
+    assert {"stars", "stars and galaxies"} < set(fields.study("stars"))
+    with pytest.raises(ValueError, match="no row contains 'cats'"):
+        fields.study("cats")

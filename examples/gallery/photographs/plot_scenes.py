@@ -3,9 +3,9 @@ Rendered scenes with exact ground truth
 =======================================
 
 Microscopes, scanners and satellites see other things than cameras, and few of their images have ground truth. So part
-of the training images, and of the tests, are rendered: seven kinds of scenes, recorded by an instrument with blur,
-uneven light, noise or speckle. Above is what the instrument records, below the region of every pixel. The same seed
-gives the same scene.
+of the training images, and of the tests, are rendered: many kinds of scenes, recorded by an instrument with blur,
+uneven light, noise, speckle or debris. Above is what the instrument records, below the region of every pixel. The
+same seed gives the same scene.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +15,10 @@ import spinseg as ss
 from studies.scenes import RENDERERS, in_three_channels, render
 
 fig, axes = plt.subplots(
-    4, 4, figsize=(11.2, 11.4), layout="constrained"
+    2 * -(-len(RENDERERS) // 4),
+    4,
+    figsize=(11.2, 28),
+    layout="constrained",
 )
 for i, kind in enumerate(RENDERERS):
     scene = render(kind, (160, 160), np.random.default_rng(7))

@@ -192,6 +192,15 @@ class DirichletMultinomial(Likelihood):
         n = self.count_weight * _sum_of_rows(self.counts, site_set("sites", sites, self.counts.shape[0]))
         return float(log_rising(self.prior, n).sum() - log_rising(self.concentration, n.sum()))
 
+    def log_likelihood(self, labels: NDArray[np.integer]) -> float:
+        """The log marginals of all clusters together, labeled 0..k-1: at once, since there may be one for each site."""
+        n_sites, n_clusters = labels.size, int(labels.max()) + 1
+        of_cluster = sparse.csr_array((np.ones(n_sites), (labels, np.arange(n_sites))), shape=(n_clusters, n_sites))
+        summed = (of_cluster @ self.counts).tocoo()
+        n = self.count_weight * summed.data
+        totals = np.bincount(summed.coords[0], n, n_clusters)
+        return float(log_rising(self.prior[summed.coords[1]], n).sum() - log_rising(self.concentration, totals).sum())
+
     def terms(self) -> list[HistogramTerm | DenseTerm]:
         """The bins, and the total as one more bin, with a minus sign."""
         totals = sparse.csr_array(self.counts.sum(axis=1, dtype=np.int32)[:, None])

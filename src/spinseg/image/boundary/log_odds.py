@@ -34,18 +34,18 @@ WEIGHT_NAMES = ("mean", "deviation", "first", "constant", "direct", "hidden", "b
 class BoundaryEvidence:
     """Where the evidence of a boundary comes from: a network, and weights of the cues by kind of image.
 
-    What is None is that of the package for images of this `kind`, "photograph" or "measured". `network_relief` is the
-    height that a boundary has in the relief for sites where the network is sure of it.
+    `network` may be the path of an ONNX file, as `docs/howto/own_network.md` describes. What is None is that of the
+    package for images of this `kind`, "photograph" or "measured". `network_relief` is the height that a boundary has in
+    the relief for sites where the network is sure of it.
 
     Examples
     --------
     >>> import spinseg as ss
-    >>> from spinseg.image.boundary.log_odds import BoundaryEvidence
-    >>> ss.Photo(evidence=BoundaryEvidence(network_relief=4.0))
+    >>> ss.Photo(evidence=ss.BoundaryEvidence(network_relief=4.0))
     Photo(evidence=BoundaryEvidence(network=None, weights=None, network_relief=4.0, kind='photograph'))
     """
 
-    network: BoundaryNetwork | None = None
+    network: BoundaryNetwork | str | None = None
     weights: Mapping[str, CueWeights] | None = None
     network_relief: float = NETWORK_RELIEF
     kind: str = "photograph"
@@ -53,6 +53,8 @@ class BoundaryEvidence:
     def maps(self, picture: Picture, inside: NDArray[np.bool_] | None = None) -> BoundaryMaps:
         """Return the boundary maps of an image or a volume of three channels."""
         network = self.network or BoundaryNetwork.fitted(self.kind)
+        if isinstance(network, str):
+            network = BoundaryNetwork.of_file(network)
         if len(picture.shape) == 3:
             return volume_maps(picture, network, self.network_relief)
         return boundary_maps(picture, inside, network, self.network_relief, SIZES[self.kind])

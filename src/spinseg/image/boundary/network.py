@@ -1,55 +1,119 @@
-"""Small convolutional networks that find boundaries, run as matrix products.
+"""Networks that see evidence of boundaries, run by ONNX Runtime.
 
-`studies/training/train_boundary_net.py` trains and describes them: a U-Net of plain convolutions, whose finest layers
-work at half the picture's size. Only NumPy is needed here: each convolution is one matrix product for each block of
-rows.
+A network is an ONNX file. Its input is an image, (1, 3, height, width) of float32 from 0 to 1, whose sides are
+multiples of CELL; its output `boundary`, (1, 2, height, width), are the log-odds of a boundary within 1 and 3 pixels of
+each pixel. `studies/training` trains and exports those of the package.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+import os
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from spinseg._errors import InvalidInput
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 RADII = (1, 3)  # pixels, within which a boundary counts
 CELL = 32  # pixels along each side that one pixel of the coarsest layer stands for
 BORDER = CELL // 2  # pixels by which an image is mirrored before its first; about as many after its last
 MIN_SIDE = 6 * CELL  # pixels: a small picture is continued to this size, since the network is used to see as much
 REACH = 6 * CELL  # pixels: farther ones have no influence (30 + 124 in the layers up and down, and less than a cell)
-WINDOW = 32 * CELL  # pixels along each side that are done at a time, so that memory stays bounded
+WINDOW = 32 * CELL  # pixels along each side that are done at a time: they take half a gigabyte
 SIZES = {"photograph": (1.0,), "measured": (1.0, 1.4)}  # at which an image is seen, relative to its own
 MAX_ENLARGED = 1_000_000  # pixels of an image that is enlarged, so that its log-odds take seconds
-BLOCK_BYTES = 2**20  # of the matrix of neighborhoods that a product takes at a time: about what a processor keeps near
-
-SUMMARIZED = ("down4", "up3", "up2", "up1")  # layers by which the kind of an image is recognized
+INPUT, OUTPUT = "image", "boundary"
 
 Maps = NDArray[np.float32]
 
 
 class BoundaryNetwork:
-    """The convolutions of the network by name: `down00`, `down01`, `lateral0`, `up0`, .. and `head`.
+    """A network in an ONNX file, which is loaded when it is first used.
 
-    Attributes
+    Parameters
     ----------
-    weights : dict of arrays
-        `<name>.weight`, (n_out, n_in, size, size), and `<name>.bias`, (n_out,).
+    path : str or path
+        The file.
+    n_threads : int
+        The number of threads that one image may use.
     """
 
-    def __init__(self, weights: dict[str, NDArray[np.floating]]) -> None:
-        self.weights = {name: np.ascontiguousarray(array, np.float32) for name, array in weights.items()}
-        self.n_levels = sum(name.startswith("down") and name.endswith("0.weight") for name in weights)
+    def __init__(self, path: str | os.PathLike[str], n_threads: int = 1) -> None:
+        self.path, self.n_threads = os.fspath(path), n_threads
+
+    def __repr__(self) -> str:
+        return f"BoundaryNetwork({self.path!r})"
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out what a process loads for itself."""
+        return {"path": self.path, "n_threads": self.n_threads}
+
+    @staticmethod
+    def of_file(path: str | os.PathLike[str]) -> BoundaryNetwork:
+        """Return the network in a file, which is loaded again only if the file has changed."""
+        try:
+            changed = os.stat(path).st_mtime_ns
+        except OSError:  # which `session` tells
+            changed = 0
+        return _loaded(os.fspath(path), changed)
 
     @classmethod
     @lru_cache
     def fitted(cls, kind: str = "photograph") -> BoundaryNetwork:
         """Return the network of the package for photographs, or for measured images."""
-        with files("spinseg.image").joinpath(f"data/{kind}_network.npz").open("rb") as file, np.load(file) as stored:
-            return cls(dict(stored))
+        return cls(str(files("spinseg.image").joinpath(f"data/{kind}_network.onnx")))
+
+    @cached_property
+    def session(self) -> InferenceSession:
+        """The network as the runtime has loaded it; what is no such network is refused."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = self.n_threads, 1
+        options.log_severity_level = 4  # what is wrong is raised
+        try:
+            with open(self.path, "rb") as file:
+                content = file.read()
+        except OSError as error:
+            raise self._refused(f"cannot be read: {error.strerror}") from None
+        try:
+            session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # the runtime raises a class of its own for each reason
+            raise self._refused(f"cannot be loaded by ONNX Runtime: {_reason(error)}") from None
+        self._check(session)
+        return session
+
+    def _check(self, session: InferenceSession) -> None:
+        """Refuse a network with other inputs or outputs."""
+        inputs, outputs = session.get_inputs(), {each.name: each for each in session.get_outputs()}
+        given = ", ".join(f"{each.name} {each.shape} {each.type}" for each in inputs)
+        if [each.name for each in inputs] != [INPUT] or inputs[0].type != "tensor(float)" or len(inputs[0].shape) != 4:
+            raise self._refused(f"must have one input, {INPUT} of float32, (1, 3, height, width): it has {given}")
+        if OUTPUT not in outputs:
+            raise self._refused(f"must have an output {OUTPUT}: it has {', '.join(outputs)}")
+
+    def _refused(self, why: str) -> InvalidInput:
+        return InvalidInput(f"the network {self.path} {why}")
+
+    def run(self, maps: Maps, names: list[str]) -> list[Maps]:
+        """Return outputs by name for an image, (3, height, width), whose sides are multiples of CELL."""
+        import onnxruntime
+
+        session, options = self.session, onnxruntime.RunOptions()
+        options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")  # else it keeps what it took
+        try:
+            found = session.run(names, {INPUT: np.ascontiguousarray(maps[None], np.float32)}, options)
+        except Exception as error:  # as above: of an image that it cannot take, or of too little memory
+            raise self._refused(f"cannot be run on an image of {maps.shape[1:]} pixels: {_reason(error)}") from None
+        return [each[0] for each in found]
 
     def log_odds(self, rgb: Maps, min_side: int = MIN_SIDE) -> Maps:
         """Return the log-odds of a boundary within each of RADII of each pixel of (height, width, 3), from 0 to 1.
@@ -83,46 +147,29 @@ class BoundaryNetwork:
     def _log_odds(self, rgb: Maps, min_side: int = MIN_SIDE) -> Maps:
         """Return the log-odds of the whole image at once."""
         continued, spans = _continued(rgb, min_side)
-        return self.convolve_all(continued)[:, *spans]
+        (found,) = self.run(continued, [OUTPUT])
+        if found.shape != (len(RADII), *continued.shape[1:]):
+            wanted = f"({len(RADII)}, height, width)"
+            raise self._refused(f"must have an output {OUTPUT} {wanted}: {found.shape} for {continued.shape[1:]}")
+        if not np.isfinite(found).all():
+            raise self._refused("gives log-odds that are not finite numbers")
+        return found[:, *spans]
 
     def features(self, rgb: Maps) -> NDArray[np.float32]:
-        """Return mean and standard deviation of each map of the layers SUMMARIZED over the whole image."""
-        found = {name: x.reshape(len(x), -1) for name, x in self._layers(_continued(rgb)[0]) if name in SUMMARIZED}
-        return np.concatenate([f(found[name], axis=1) for name in SUMMARIZED for f in (np.mean, np.std)])
+        """Return mean and standard deviation, over the whole image, of each map of all outputs but the log-odds."""
+        names = [each.name for each in self.session.get_outputs() if each.name != OUTPUT]
+        layers = [x.reshape(len(x), -1) for x in self.run(_continued(rgb)[0], names)]
+        return np.concatenate([f(x, axis=1) for x in layers for f in (np.mean, np.std)])
 
-    def convolve_all(self, rgb: Maps) -> Maps:
-        """Return the output of the network, (2, height, width), whose sides are multiples of CELL."""
-        _, x = deque(self._layers(rgb), maxlen=1)[0]
-        _, h, w = x.shape
-        blocks = x.reshape(-1, 2, 2, h, w).transpose(0, 3, 1, 4, 2)
-        return blocks.reshape(-1, 2 * h, 2 * w)
 
-    def _layers(self, rgb: Maps) -> Iterator[tuple[str, Maps]]:
-        """Yield the name and the maps of each layer that later ones read, from the finest down and up again."""
-        n, height, width = rgb.shape
-        blocks = (rgb - np.float32(0.5)).reshape(n, height // 2, 2, width // 2, 2)
-        x = blocks.transpose(0, 2, 4, 1, 3).reshape(4 * n, height // 2, width // 2)  # blocks of 2 x 2 are channels
-        levels = []
-        for level in range(self.n_levels):
-            if level > 0:
-                tall = np.maximum(x[:, ::2], x[:, 1::2])
-                x = np.maximum(tall[..., ::2], tall[..., 1::2])
-            x = self._block(f"down{level}1", self._block(f"down{level}0", x))
-            yield f"down{level}", x
-            levels.append(x)
-        for level in range(self.n_levels - 2, -1, -1):
-            below, x = self._block(f"lateral{level}", x), levels.pop(level)
-            n, h, w = x.shape
-            x = x.reshape(n, h // 2, 2, w // 2, 2)
-            x += below[:, :, None, :, None]  # each pixel of the coarser layer four times
-            x = self._block(f"up{level}", x.reshape(n, h, w))
-            yield f"up{level}", x
-        yield "head", self._block("head", x, rectified=False)
+@lru_cache(maxsize=4)
+def _loaded(path: str, changed: int) -> BoundaryNetwork:
+    return BoundaryNetwork(path)
 
-    def _block(self, name: str, x: Maps, rectified: bool = True) -> Maps:
-        """Return a convolution and, as a rule, its positive part."""
-        y = convolve(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
-        return np.maximum(y, 0, out=y) if rectified else y
+
+def _reason(error: Exception) -> str:
+    """Return the first line of what the runtime says, without its codes."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rpartition(" : ")[2]
 
 
 def _continued(rgb: Maps, min_side: int = MIN_SIDE) -> tuple[Maps, tuple[slice, ...]]:
@@ -155,28 +202,3 @@ def resized(maps: Maps, shape: tuple[int, int]) -> Maps:
 def span_seen(span: slice, length: int) -> slice:
     """Return the pixels along an axis, of `length`, that the log-odds of a span depend on, from the start of a cell."""
     return slice(max(0, span.start // CELL * CELL - REACH), min(length, -(-span.stop // CELL) * CELL + REACH))
-
-
-def convolve(x: Maps, weight: Maps, bias: Maps) -> Maps:
-    """Return the convolution of maps, (n_in, height, width), which are 0 outside, with (n_out, n_in, size, size)."""
-    n_out, n_in, size, _ = weight.shape
-    _, height, width = x.shape
-    y = np.empty((n_out, height, width), np.float32)
-    if size == 1:
-        np.matmul(weight[:, :, 0, 0], x.reshape(n_in, -1), out=y.reshape(n_out, -1))
-    else:
-        border = size // 2
-        around = np.pad(x, ((0, 0), (border, border), (border, border)))
-        matrix = weight.reshape(n_out, -1)
-        n_rows = max(1, BLOCK_BYTES // (4 * n_in * size * size * width))
-        near = np.empty((n_in, size, size, min(n_rows, height), width), np.float32)
-        for first in range(0, height, n_rows):
-            rows = min(n_rows, height - first)
-            for down in range(size):
-                for across in range(size):
-                    source = around[:, first + down : first + down + rows, across : across + width]
-                    near[:, down, across, :rows] = source
-            block = near[..., :rows, :].reshape(matrix.shape[1], -1)
-            y[:, first : first + rows] = (matrix @ block).reshape(n_out, rows, width)
-    y += bias[:, None, None]
-    return y
