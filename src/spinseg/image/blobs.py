@@ -13,7 +13,7 @@ from skimage.segmentation import watershed
 from spinseg.image.layout import Ints, Mask
 from spinseg.image.noise import noise_deviation
 
-# Chosen on nuclei of BBBC038 (training images) and on rendered ones (docs/evidence/fields.md).
+# Chosen on 31 training images of nuclei in fluorescence of BBBC038, and on rendered nuclei.
 NOISE_SHARE = 0.04  # of the contrast: images with more noise are smoothed, by at most MAX_SIGMA pixels
 MAX_SIGMA = 4.0
 BACKGROUND_PARTS = 4  # the level of the background is the lowest in squares of a fourth of the shorter side
