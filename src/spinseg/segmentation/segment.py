@@ -76,7 +76,8 @@ def segment(
         The channels in which each object has one bright blob, such as a nucleus. No region holds two blobs, in any
         draw, and no blob is cut in two at its core. A region without a blob is background, or an object whose blob was
         not found: `seg.regions["marked"]` says which regions have one. Outlines come from all other channels unless
-        `outlines` names some. A blob that a seed overlaps does not mark a region of its own. Requires connected clusters.
+        `outlines` names some. A blob that a seed overlaps does not mark a region of its own. Requires a preset with
+        connected clusters. Channels with roles are measured: `Auto` takes `Measured`.
     channel_axis : int, None or "auto"
         The axis of the channels, in the order of the array or of the file; None for an image without. "auto" uses the
         names of the axes in a file, or else their lengths, as `as_picture` explains.
