@@ -131,6 +131,9 @@ def write_samples():
         Image.fromarray(blobs.astype(np.uint8)).save(name)
     bands = [((rows > 40 + 8 * i) * 2000 + rng.normal(900, 60, (96, 96))).astype(np.uint16) for i in range(3)]
     tifffile.imwrite("cells.tif", np.stack(bands), imagej=True, metadata={"axes": "CYX"})
+    walls = ((rows % 32 < 2) | (columns % 32 < 2)) * 120 + rng.normal(40, 5, (96, 96))
+    tissue = np.stack([walls, blobs]).astype(np.uint8)
+    tifffile.imwrite("tissue.tif", tissue, imagej=True, metadata={"axes": "CYX"})
     place = [(33550, "d", 3, (10.0, 10.0, 0.0), True), (33922, "d", 6, (0.0, 0.0, 0.0, 5e5, 5.4e6, 0.0), True)]
     fields = np.stack(bands, -1)
     tifffile.imwrite("fields.tif", fields, photometric="minisblack", planarconfig="contig", extratags=place)

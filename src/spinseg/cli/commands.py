@@ -26,6 +26,14 @@ def _axis(text: str) -> int | str | None:
         invalid("channel_axis", "be auto, none or the number of an axis", text)
 
 
+def _channels(text: str | None) -> tuple[int, ...] | str | None:
+    """The channels that an option lists; other text as it is, which is refused later."""
+    try:
+        return None if text is None else tuple(map(int, text.split(",")))
+    except ValueError:
+        return text
+
+
 ChannelAxis = Annotated[
     str,
     typer.Option(
@@ -44,6 +52,22 @@ ChannelKind = Annotated[
 IntensityRange = Annotated[
     tuple[float, float] | None,
     typer.Option(metavar="LOW HIGH", help="Black and white levels, instead of those inferred."),
+]
+Outlines = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHANNELS",
+        callback=_channels,
+        help="Channels whose outlines count, such as 0 or 0,2, counted from 0; by default all.",
+    ),
+]
+OneEach = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHANNELS",
+        callback=_channels,
+        help="Channels with one bright blob for each object, such as a nucleus: no region holds two.",
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed; the same seed gives the same result.")]
 Jobs = Annotated[int | None, typer.Option(help="Tasks at a time, one processor each; by default all processors.")]

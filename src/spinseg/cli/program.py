@@ -25,7 +25,7 @@ GROUPS = {
     "Common": ("out", "preset", "detail", "mask", "seeds", "seed", "quiet", "help"),
     "Output": ("geojson", "svg", "csv", "probabilities", "as_json", "start_label", "overwrite"),
     "Many images": ("jobs", "dask", "resume"),
-    "Reading": ("channel_axis", "channel_kind", "intensity_range"),
+    "Reading": ("channel_axis", "channel_kind", "intensity_range", "outlines", "one_each"),
     "Sampling": ("sweeps", "seconds", "chains", "moves", "init", "lam", "estimate"),
 }
 
@@ -83,6 +83,7 @@ def examples(*lines: str) -> str:
         "spinseg segment photo.jpg",
         "spinseg segment photos --out results --jobs 4 --resume",
         "spinseg segment cells.ome.tif --detail 0.9 --geojson",
+        "spinseg segment cells.ome.tif --outlines 0 --one-each 1",
         "spinseg segment brain.nii.gz --preset classes --mask brain_mask.nii.gz",
     ),
 )

@@ -28,6 +28,8 @@ from spinseg.cli.commands import (
     IntensityRange,
     Jobs,
     Json,
+    OneEach,
+    Outlines,
     Quiet,
     Seed,
     print_doubt,
@@ -75,6 +77,8 @@ def segment(
     channel_axis: ChannelAxis = "auto",
     channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange = None,
+    outlines: Outlines = None,
+    one_each: OneEach = None,
     start_label: Annotated[int, typer.Option(min=0, max=1, help="First label; pixels outside get one less.")] = 1,
     min_size: Annotated[int | None, typer.Option(help="Smallest cluster, in superpixels.")] = None,
     max_size: Annotated[int | None, typer.Option(help="Largest cluster, in superpixels.")] = None,
@@ -104,6 +108,7 @@ def segment(
     if min_size is not None or max_size is not None:
         options["prior"] = chosen_preset(preset, options).prior.with_limits(min_size=min_size, max_size=max_size)
     given: dict[str, Any] = {"sweeps": sweeps, "seconds": seconds, "chains": chains, "mask": mask, "seeds": seeds}
+    given |= {"outlines": outlines, "one_each": one_each}
     given |= {"intensity_range": intensity_range, "preset": preset, "rng": seed, "start_label": start_label}
     keywords = options | {name: value for name, value in given.items() if value is not None}
     keywords |= {"channel_axis": channel_axis, "channel_kind": channel_kind}

@@ -143,6 +143,8 @@ def summary(found: "Segmentation") -> dict[str, Any]:
         "channel_axis": found.channel_axis,
         "channel_kind": found.channel_kind,
         "intensity_range": None if found.intensity_range is None else list(map(float, found.intensity_range)),
+        "outlines": found.outlines,
+        "one_each": found.one_each,
         "seeds": found.seeds,
         "sha256": dict(found.sha256),
         "shape": list(found.labels.shape),

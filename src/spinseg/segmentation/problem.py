@@ -18,6 +18,7 @@ from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange, check
 from spinseg.image.light import Light
 from spinseg.image.picture import Picture, as_picture, checked_mask
 from spinseg.image.render import paint_edges
+from spinseg.image.roles import Channels, Roles
 from spinseg.image.seeds import Seeds, cut_sites, reduced_seeds, seed_image, seeds_of_sites, with_own_seeds
 from spinseg.image.superpixels import superpixels
 from spinseg.image.working import WorkingCopy, working_copy
@@ -38,14 +39,16 @@ NEED_CONNECTED = "be given with connected clusters only, as in {presets}"
 class Problem:
     """The sites of an image, and the posterior over their partitions.
 
-    `working_image` is the image that is analyzed, which may be smaller than `picture`, and `relief` its boundary map,
-    if that was made; `provenance` has the attributes of a `Segmentation` that say where the image came from:
-    `source`, `mask`, `seeds`, `sha256`, `channel_axis`, `channel_kind` and `intensity_range`, and what it was
-    `taken_for`. `seed_image` has the seed of every pixel of `picture`; it is None without seeds. `is_cut` says whether
-    sites were cut between seeds, and `light` is what was removed from the working image.
+    `seen` is `picture` with the channels whose outlines count. `working_image` is what is analyzed of it, which may be
+    smaller, and `relief` its boundary map, if that was made; `provenance` has the attributes of a `Segmentation` that
+    say where the image came from: `source`, `mask`, `seeds`, `sha256`, `channel_axis`, `channel_kind`,
+    `intensity_range`, `outlines` and `one_each`, and what it was `taken_for`. `seed_image` has the seed of every pixel
+    of `picture`, blobs included; it is None without seeds. `is_cut` says whether sites were cut between seeds, and
+    `light` is what was removed from the working image.
     """
 
     picture: Picture
+    seen: Picture
     preset: Preset
     working_image: WorkingCopy
     sites: NDArray[np.int32]
@@ -58,7 +61,7 @@ class Problem:
 
     def with_seeds(self, seeds: Seeds | None) -> "Problem | None":
         """The problem that `prepare` makes of the same image with other seeds; None where its sites are others."""
-        if self.is_cut:
+        if self.is_cut or self.provenance.get("one_each") is not None:
             return None
         image, of_sites = None, None
         if seeds is not None:
@@ -79,7 +82,7 @@ class Problem:
             return self
         alone = WorkingCopy(picture, inside, 1, inside, picture.shape, texture=self.working_image.texture)
         reduced = None if self.seed_image is None else reduced_seeds(self.seed_image, step)
-        return replace(self, picture=picture, working_image=alone, seed_image=reduced)
+        return replace(self, picture=picture, seen=picture, working_image=alone, seed_image=reduced)
 
     def outlined_sites(self, drawn: Chains, partition: NDArray[np.int32]) -> NDArray[np.int32]:
         """The sites of the whole image, with refined outlines where the preset has them; -1 outside its mask.
@@ -142,13 +145,15 @@ def prepare(
     seeds: Seeds | None = None,
     channel_kind: ChannelKind = "auto",
     stage: Callable[[str], None] = lambda words: None,
+    outlines: Channels | None = None,
+    one_each: Channels | None = None,
 ) -> Problem:
     """Read an image, make its sites and build the posterior over their partitions.
 
     `stage` is called with a few words before each part that may take long.
     """
-    if seeds is not None:
-        check_seeds_fit(preset)
+    roles = Roles.of(outlines, one_each)
+    check_seeds_fit(preset, seeds=seeds, one_each=one_each)
     check_channels(channel_axis, channel_kind)
     if intensity_range is not None:
         check_intensity_range(intensity_range)
@@ -158,24 +163,30 @@ def prepare(
     provenance: dict[str, Any] = {"sha256": {name: content_hash(path) for name, path in paths.items()}}
     provenance |= {"source": paths.get("source"), "mask": paths.get("mask", None if mask is None else AN_ARRAY)}
     how = {"channel_axis": channel_axis, "channel_kind": channel_kind, "intensity_range": intensity_range}
-    provenance |= {"seeds": plain_seeds(seeds), **how}
+    provenance |= {"seeds": plain_seeds(seeds), **how, **roles._asdict()}
     if mask is not None:
         mask = checked_mask(read_mask(mask) if isinstance(mask, (str, os.PathLike)) else mask)
     read: Any = read_picture if "source" in paths else as_picture
     picture: Picture = read(image, mask=mask, **how)
-    given_preset, preset = preset, preset.for_image(picture)
-    is_guess = preset is not given_preset and len(picture.shape) == 2
+    seen = roles.seen(picture)
+    given_preset, preset = preset, preset.for_image(roles.as_judged(seen))
+    is_guess = preset is not given_preset and len(picture.shape) == 2 and seen is picture
     provenance["taken_for"] = preset.suits if is_guess else None
     preset.check_fit(picture)
     on_pixels = None if seeds is None else seed_image(seeds, picture.shape, picture.inside)
     may_reduce = isinstance(preset.sites, str) and not preset.sites_are_pixels
     held = None if on_pixels is None else on_pixels > 0
-    working_image = working_copy(picture, picture.inside, preset.max_pixels if may_reduce else None, held)
+    how_reduced = (picture.inside, preset.max_pixels if may_reduce else None, held)
+    working_image = working_copy(seen, *how_reduced)
+    if roles.one_each is not None:
+        stage("finding blobs")
+        on_pixels = roles.with_markers(on_pixels, working_copy(roles.blobs_of(picture), *how_reduced))
     working_image = preset.textured(working_image)
     light = preset.light(working_image)
     if light is not None:
         working_image = working_image._replace(picture=light.removed_from(working_image.picture))
-    return posed(picture, preset, preset.analyzed(working_image), provenance, on_pixels, light, stage)
+    problem = posed(seen, preset, preset.analyzed(working_image), provenance, on_pixels, light, stage)
+    return replace(problem, picture=picture)
 
 
 def posed(
@@ -206,7 +217,7 @@ def posed(
         if error.rule != NO_CROSSING or on_pixels is None:
             raise
         raise _with_places(error, working_image.to_original(sites, outside=-1), on_pixels) from None
-    return Problem(picture, preset, working_image, sites, model, relief, provenance, on_pixels, is_cut, light)
+    return Problem(picture, picture, preset, working_image, sites, model, relief, provenance, on_pixels, is_cut, light)
 
 
 def _with_places(error: InvalidInput, sites: NDArray[np.int32], seeds: NDArray[np.int64]) -> InvalidInput:
@@ -219,11 +230,12 @@ def _with_places(error: InvalidInput, sites: NDArray[np.int32], seeds: NDArray[n
     return InvalidInput(f"{line}. {remedy}.", error.name, error.rule, **error.about)
 
 
-def check_seeds_fit(preset: Preset) -> None:
-    """Refuse seeds where clusters need not be connected."""
-    if not preset.connected:
-        names = [name for name, kind in Preset.known.items() if kind.connected]
-        invalid("seeds", NEED_CONNECTED, preset.name, presets=", ".join(names))
+def check_seeds_fit(preset: Preset, **given: object) -> None:
+    """Refuse seeds, and channels that give them, where clusters need not be connected."""
+    names = [name for name, kind in Preset.known.items() if kind.connected]
+    for name, value in given.items():
+        if value is not None and not preset.connected:
+            invalid(name, NEED_CONNECTED, preset.name, presets=", ".join(names))
 
 
 def plain_seeds(seeds: Seeds | None) -> str | dict[int, list[tuple[int, ...]]] | None:

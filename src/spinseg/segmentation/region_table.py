@@ -48,6 +48,7 @@ def region_table(
     clusters = found.partition[np.unique(regions, return_index=True)[1]]
     rgb = None if colors is None else np.rint(colors).astype(int)
     kinds = getattr(found, "kinds", None)  # large segmentations have none
+    marked = getattr(found, "_is_marked", None)
     return [
         {
             "region": start_label + i,
@@ -61,6 +62,7 @@ def region_table(
             "boundary": round(float(outlines[r]), 6) if has_draws and np.isfinite(outlines[r]) else None,
         }
         | ({} if kinds is None else {"kind": int(kinds[clusters[r]])})
+        | ({} if marked is None else {"marked": bool(marked[r])})
         for i, r in enumerate(np.argsort(-areas, kind="stable"))
     ]
 

@@ -19,6 +19,7 @@ from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange
 from spinseg.image.light import Light
 from spinseg.image.picture import Picture
 from spinseg.image.render import paint_edges
+from spinseg.image.roles import Roles
 from spinseg.model.posterior import Model
 from spinseg.model.seeds import connect_seeds
 from spinseg.partition.numbering import label_image, largest_first
@@ -64,7 +65,7 @@ class Segmentation:
         the lengths of their boundaries.
     model, chains
         The posterior, and the chains that sampled it.
-    preset, schedule, seed, start_label, channel_axis, channel_kind, intensity_range
+    preset, schedule, seed, start_label, channel_axis, channel_kind, intensity_range, outlines, one_each
         The preset with its options, the number of chains and of sweeps or seconds, and other arguments of `segment`.
         `python_code` is the call that repeats the run.
     source, mask, seeds
@@ -116,6 +117,8 @@ class Segmentation:
     light: Light | None = None
     texture: bool = False
     taken_for: str | None = None
+    outlines: int | tuple[int, ...] | None = None
+    one_each: int | tuple[int, ...] | None = None
 
     @property
     def graph(self) -> SiteGraph:
@@ -191,6 +194,7 @@ class Segmentation:
         `centroid`, the `bbox` from the first row and column to those after the last, and the mean `color` in sRGB. Its
         `probability` is how often two of its sites share a cluster, None if it has only one, and `boundary` is the mean
         boundary probability along its outline. Where regions have kinds, its `kind` is counted from `start_label` on.
+        With `one_each` it is `marked` if it holds a blob or a seed.
         """
         image = self._region_image
         boxes = [[*(side.start for side in box), *(side.stop for side in box)] for box in find_objects(image)]
@@ -225,6 +229,16 @@ class Segmentation:
     def _region_of_site(self) -> NDArray[np.int32]:
         """The region of every site, from 0 on, the largest first."""
         return largest_first(regions_of(self.partition, self.model.graph), site_sizes(self.sites))
+
+    @property
+    def _is_marked(self) -> NDArray[np.bool_] | None:
+        """Whether each region of `_region_of_site` holds a blob or a seed; None without `one_each`."""
+        if self.one_each is None:
+            return None
+        marked = np.zeros(int(self._region_of_site.max()) + 1, bool)
+        if self.model.seeds is not None:
+            marked[self._region_of_site[self.model.seeds > 0]] = True
+        return marked
 
     @property
     def _region_image(self) -> NDArray[np.int32]:
@@ -305,12 +319,18 @@ class Segmentation:
 
     @property
     def _not_validated(self) -> str | None:
+        if self._roles != Roles():
+            return "images whose channels have roles"
         return self.preset.not_validated(self.picture, self.model.seeds is not None)
+
+    @property
+    def _roles(self) -> Roles:
+        return Roles(self.outlines, self.one_each)
 
     @cached_property
     def warning(self) -> str | None:
         """What to try if parts of clearly different intensity share a region; else None."""
-        warning, picture, preset = None, self.picture, self.preset
+        warning, picture, preset = None, self._roles.seen(self.picture), self.preset
         if self.n_clusters == 1:
             warning = one_region_warning(contrast_of(picture), picture.reading, preset, preset.advice(picture))
         return warning or split_warning(picture, self._region_image, preset)

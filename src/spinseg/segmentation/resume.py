@@ -17,6 +17,7 @@ from spinseg.image.intensity import check_intensity_range
 from spinseg.image.io import read_mask
 from spinseg.image.layout import check_channels
 from spinseg.image.picture import checked_mask
+from spinseg.image.roles import Roles
 from spinseg.image.seeds import read_seeds
 from spinseg.segmentation.files import FILES, POLYGON_FILES, check_replaceable
 from spinseg.segmentation.presets.preset import chosen_preset
@@ -26,7 +27,7 @@ from spinseg.segmentation.segment import segment
 
 RESULT_START = b'{\n  "source": '  # the first bytes of every result.json
 INPUTS = {"source": "image", "mask": "mask", "seeds": "seeds"}  # the names of inputs in result.json and in messages
-READING = ("channel_axis", "channel_kind", "intensity_range")
+READING = ("channel_axis", "channel_kind", "intensity_range", "outlines", "one_each")
 ADVICE = "--overwrite replaces it"
 
 
@@ -41,15 +42,16 @@ def expected_result(keywords: dict[str, Any]) -> dict[str, Any]:
     preset = chosen_preset(given["preset"], options, segment)
     schedule = Schedule.of(preset, *(given[name] for name in Schedule._fields))
     generator(given["rng"])
-    reading = {name: given[name] for name in READING}
+    roles = Roles.of(given["outlines"], given["one_each"])
+    reading = {name: given[name] for name in READING} | roles._asdict()
     check_channels(given["channel_axis"], given["channel_kind"])
     if given["intensity_range"] is not None:
         check_intensity_range(given["intensity_range"])
     files = {name: given[name] for name in ("mask", "seeds") if given[name] is not None}
     if "mask" in files:
         checked_mask(read_mask(files["mask"]))
+    check_seeds_fit(preset, seeds=given["seeds"], one_each=given["one_each"])
     if "seeds" in files:
-        check_seeds_fit(preset)
         read_seeds(files["seeds"])
     common = schedule._asdict() | {"start_label": given["start_label"]}
     settings = [each.as_json() | common for each in preset.candidates()]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Sweeps of automatic chains: those discarded, those between two checks, and the most.
 BURN_IN, ROUND_SWEEPS, MAX_SWEEPS = 40, 40, 400
 USUAL = {"start_label": 1, "channel_axis": "auto", "channel_kind": "auto"}
-USUAL |= dict.fromkeys(("intensity_range", "mask", "seeds"))
+USUAL |= dict.fromkeys(("intensity_range", "mask", "seeds", "outlines", "one_each"))
 FEWEST_SWEEPS = 4  # in a given time
 
 

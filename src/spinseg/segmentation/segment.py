@@ -15,6 +15,7 @@ from spinseg._validation import check_int, invalid, seed_of
 from spinseg.image.features import site_sizes
 from spinseg.image.layout import ChannelAxis, ChannelKind, IntensityRange
 from spinseg.image.picture import Picture
+from spinseg.image.roles import Channels
 from spinseg.image.seeds import Seeds
 from spinseg.sampler.chains import SamplingInterrupted
 from spinseg.segmentation.presets.measured import Auto
@@ -30,6 +31,8 @@ def segment(
     *,
     mask: ArrayLike | str | os.PathLike[str] | None = None,
     seeds: Seeds | None = None,
+    outlines: Channels | None = None,
+    one_each: Channels | None = None,
     channel_axis: ChannelAxis = "auto",
     channel_kind: ChannelKind = "auto",
     intensity_range: IntensityRange | None = None,
@@ -66,6 +69,15 @@ def segment(
         in every draw, and in `labels` at every level of detail. Other pixels are free. Give a label image of the
         image's shape, a file that holds one, or the pixels of each seed, {1: [(row, column), ..], 2: ..}. Seeds require
         a preset with connected clusters, such as `Photo` or `Measured`.
+    outlines : int or sequence of int, optional
+        The channels whose outlines the regions follow, such as that of membranes, counted from 0 in the order of the
+        image. Other channels are measured and shown, but not analyzed.
+    one_each : int or sequence of int, optional
+        The channels in which each object has one bright blob, such as a nucleus. No region holds two blobs, in any
+        draw, and no blob is cut in two at its core. A region without a blob is background, or an object whose blob was
+        not found: `seg.regions["marked"]` says which regions have one. Outlines come from all other channels unless
+        `outlines` names some. A blob that a seed overlaps does not mark a region of its own. Requires a preset with
+        connected clusters. Channels with roles are measured: `Auto` takes `Measured`.
     channel_axis : int, None or "auto"
         The axis of the channels, in the order of the array or of the file; None for an image without. "auto" uses the
         names of the axes in a file, or else their lengths, as `as_picture` explains.
@@ -130,7 +142,8 @@ def segment(
     with reporting(progress) as report:
         stage = stage_of(report)
         stage("reading")
-        problem = prepare(image, preset, mask, channel_axis, intensity_range, seeds, channel_kind, stage)
+        how_read = (channel_axis, intensity_range, seeds, channel_kind, stage, outlines, one_each)
+        problem = prepare(image, preset, mask, *how_read)
         found = partial(problem.segmentation, seed=seed, schedule=schedule, start_label=int(start_label))
         area = site_sizes(problem.sites)
         how: dict[str, Any] = {"workers": workers, "progress": report, "began": began}

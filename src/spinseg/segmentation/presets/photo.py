@@ -217,7 +217,7 @@ class Photo(Preset):
         assert problem.relief is not None
         pairs = SitePairs.of(problem.model.graph, drawn.labels)
         held = None if problem.seed_image is None else problem.seed_image > 0
-        codes = problem.picture.codes
+        codes = problem.seen.codes
         return outlined_sites(problem.sites, problem.relief, problem.working_image, codes, pairs, held)
 
     def not_validated(self, picture: Picture, has_seeds: bool) -> str | None:

@@ -161,6 +161,10 @@ def _facts(found: dict[str, Any]) -> str:
     parts.append(f"analyzed as {sites}")
     if found.get("texture"):
         parts.append("compared by texture, not by intensity")
+    words = {"outlines": "outlines from channel {}", "one_each": "one object for each bright blob of channel {}"}
+    for role, text in words.items():
+        if (channels := found.get(role)) is not None:
+            parts.append(text.format(channels if isinstance(channels, int) else ", ".join(map(str, channels))))
     return f"Read as {', '.join(parts)}."
 
 
