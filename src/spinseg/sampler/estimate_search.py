@@ -5,6 +5,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 from spinseg._validation import check_int, generator, invalid
 from spinseg.graph.edges import connected_components
@@ -181,7 +182,12 @@ def _search(
     start_labels: list[NDArray[np.int32] | None] = [*best_draws, np.zeros(n_sites, np.int32)]
     for s in range(max(4, 400 // n_sites)):
         k = random.integers(1, tables.size.size + 1)
-        start_labels.append(None if s % 2 else random.integers(0, k, n_sites, dtype=np.int32))
+        if s % 2:
+            start_labels.append(None)
+        elif graph is None:
+            start_labels.append(random.integers(0, k, n_sites, dtype=np.int32))
+        else:
+            start_labels.append(_random_pieces(graph, int(k), random))
 
     best_loss, best = np.inf, tables.label
     for s, start in enumerate(start_labels):
@@ -195,6 +201,16 @@ def _search(
         if loss < best_loss:
             best_loss, best = loss, tables.label.copy()
     return checked_labels("labels", best, n_sites)
+
+
+def _random_pieces(graph: SiteGraph, k: int, random: np.random.Generator) -> NDArray[np.int32]:
+    """Return a random partition into k connected clusters, or into the components where there are more of them."""
+    weights, shape = 1.0 - random.random(graph.n_edges), (graph.n_sites, graph.n_sites)
+    tree = minimum_spanning_tree(
+        sparse.csr_array((weights, (graph.edges[:, 0], graph.edges[:, 1])), shape=shape)
+    ).tocoo()
+    kept = random.permutation(np.stack(tree.coords, axis=1))[: graph.n_sites - k]
+    return connected_components(graph.n_sites, kept)
 
 
 def _connected_pieces(
