@@ -290,7 +290,8 @@ def gallery() -> None:
         alone.append((title, np.where(find_boundaries(labels), 40, 255).astype(np.uint8)))
         pairs += [(title, ss.overlay(image, labels, start_label=0))]
         pairs += [("the closest annotator", ss.overlay(image, closest, start_label=0))]
-    for panels, path in ((shown(alone), IMAGES / "gallery.png"), (pairs, results.with_name("gallery.jpg"))):
+        print("  " + title.replace("\n", ", "))
+    for panels, path in ((alone, IMAGES / "gallery.png"), (pairs, results.with_name("gallery.jpg"))):
         draw([panels[i : i + 4] for i in range(0, len(panels), 4)], path, 3.2)
 
 
