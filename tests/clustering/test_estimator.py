@@ -50,16 +50,17 @@ def test_neighbors_make_clusters_better(seed):
 
 
 def test_it_is_the_model_of_its_graph_and_features():
-    X, prior = features(1, distance=1.5), ss.DirichletProcess(1.0)
+    noise = np.random.default_rng(2).normal(size=(TRUTH.size, 20))  # which sets the two starts apart
+    X, prior = np.hstack([features(1, distance=1.5), noise]), ss.DirichletProcess(1.0)
     alone = (GRAPH.edges > 1).all(axis=1)  # the first two samples have no neighbors
     graph = ss.SiteGraph(TRUTH.size, GRAPH.edges[alone], np.full(alone.sum(), 2.0))
-    estimator = ss.SpatialClustering(prior, 0.2, sweeps=np.int64(4), chains=np.int64(2), random_state=0)
+    estimator = ss.SpatialClustering(prior, 0.2, sweeps=np.int64(10), chains=np.int64(2), random_state=0)
     estimator.fit(X, connectivity=graph.to_sparse())
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
     model = ss.Model(graph, ss.DiagonalGaussian(X), prior, beta=0.4)
     init = starting_partitions(model, np.random.default_rng(seed))
     assert not np.array_equal(*init)
-    draws = ss.sample(model, 4, 2, init=init, burn_in=2, rng=seed).labels
+    draws = ss.sample(model, 10, 2, init=init, burn_in=5, rng=seed).labels
     assert np.array_equal(estimator.draws_, draws)
     assert np.array_equal(estimator.labels_, ss.minimize_vi(draws, max_draws=200, rng=seed).labels)
 
