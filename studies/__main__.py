@@ -34,22 +34,21 @@ QUESTIONS = {
     "measured_boundaries": "Fit the weights of the cues for measured images.",
     "volume_boundaries": "Fit the weights of the cues for volumes.",
     "regions": "One preset for every image, with nine cues and no likelihood of appearance.",
-    "ablation": "What each part of the preset for photographs is worth.",
     "baselines": "Tune other methods on training photographs.",
     "object_baselines": "Tune recipes for objects on training nuclei.",
-    "robustness": "What noise, compression, brightness and size change.",
-    "posterior": "How calibrated the posterior of photographs is.",
     "standard_errors": "Claimed standard errors of boundaries beside actual ones.",
-    "agreement": "Agreement within runs beside that of repeated runs.",
-    "levels": "R-hat of single levels of detail against time.",
     "mixing": "How fast chains of the paper's model mix.",
     "outlines": "How close refined outlines are to the edges of an image.",
     "volumes": "Tissues of a brain, found and compared with probability maps.",
     "classes": "Kinds of material in rendered and real images, from clean to hopeless.",
+<<<<<<< HEAD
     "domains": "Domains of a made-up tissue, with many numbers of components.",
     "doubt": "Which numbers of a region point to objects that are wrong.",
     "kinds": "What kinds of regions are worth, on nuclei, scenes and photographs.",
     "limits": "How often a warning finds segmentations that are poor, and whether its hint helps.",
+=======
+    "fields": "Images of other fields than photography, beside the recipe people use there.",
+>>>>>>> gone
     "ddcrp": "How fast the distance-dependent Chinese restaurant process runs.",
 }
 

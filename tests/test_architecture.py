@@ -120,7 +120,6 @@ def test_no_modules_import_each_other_in_a_circle():
 PROJECT = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())["project"]
 # Modules of libraries that an extra brings; any other is a dependency.
 OF_EXTRAS = {
-    "anndata": "anndata",
     "cloudpickle": "distributed",
     "dask": "distributed",
     "distributed": "distributed",

@@ -72,6 +72,11 @@ def wrong(command):
         )
     if program_name == "python" and words[:1] == ["-m"]:
         return wrong_module(*words[1:])
+    if program_name == "python" and words[:1] == ["scripts/make_pictures.py"]:
+        drawn = re.findall(r"^def (\w+)\(\) -> None:", (ROOT / words[0]).read_text(), re.MULTILINE)
+        return next(
+            (f"no picture {word}" for word in words[1:] if re.fullmatch("[a-z_]+", word) and word not in drawn), None
+        )
     if program_name == "python" and words and words[0].endswith(".py") and words[0] not in OF_READERS:
         return None if (ROOT / words[0]).is_file() else f"no file {words[0]}"
     if program_name == "spinseg" and words:
@@ -126,6 +131,7 @@ def test_commands_that_a_page_names_exist(page):
         "python -m studies speed pixels",
         "python -m studies reproduce figure9",
         "python scripts/none.py",
+        "python scripts/make_pictures.py none",
         "spinseg segments a.png",
         "spinseg segment a.png --details 0.9",
     ],

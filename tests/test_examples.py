@@ -16,8 +16,6 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 NEEDS = {
     "brain_volume": ("mni152_brain", ()),
     "spatial_clustering": (None, ("sklearn",)),
-    "spatial_domains": (None, ("sklearn", "anndata")),
-    "spatial_transcriptomics": ("dlpfc_151510", ("sklearn", "anndata", "igraph")),
 }
 
 

@@ -3,7 +3,6 @@
 from ._errors import InvalidInput as InvalidInput
 from ._errors import MissingExtra as MissingExtra
 from .clustering.estimator import SpatialClustering as SpatialClustering
-from .clustering.omics import cluster_anndata as cluster_anndata
 from .graph.adjacency import region_adjacency as region_adjacency
 from .graph.adjacency import regions_of as regions_of
 from .graph.site_graph import SiteGraph as SiteGraph

@@ -12,6 +12,7 @@ out. The weights are written to spinseg/image/data/boundary_weights.npz, and tho
 data are in ../shared/data or SPINSEG_DATA.
 """
 
+import io
 import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from scipy.optimize import minimize
 
 import spinseg
@@ -32,14 +34,13 @@ from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.boundary.cues import Cues, SiteStatistics, edge_cues
 from spinseg.image.boundary.grouping import grouping_cues
 from spinseg.image.boundary.log_odds import BoundaryEvidence, CueWeights, log_odds_of_standardized
-from spinseg.image.boundary.maps import NETWORK_RELIEF
 from spinseg.image.features import Codebook, site_histograms
 from spinseg.image.picture import as_picture
 from spinseg.image.working import working_copy
+from spinseg.partition.numbering import in_order
 from spinseg.segmentation.presets.photo import N_WORDS, Photo
 from studies.evaluation.datasets import Example, bsds, data_root
 from studies.questions.held_out import FOLDER, N_FOLDS, network_of, weights_path
-from studies.questions.versions import Picture, compressed, gray, halved, noisy, painted
 
 N_HIDDEN = 8
 WEIGHT_DECAY = 1e-4  # of the network's weights
@@ -49,10 +50,60 @@ ORIGINAL, PAINTED = "unchanged", "with shapes painted on it"
 WEIGHTS_PATH = Path(spinseg.__file__).parent / "image" / "data" / "boundary_weights.npz"
 
 Array = NDArray[np.float64]
+Pixels = NDArray[np.uint8]
 FitModel = Callable[[Array, Array, Array], Any]  # of cues, outcomes and weights
 
 
-CHANGES: dict[str, Callable[[Picture, int], Picture]] = {
+def halved(image: Pixels) -> Pixels:
+    """Return the image at half the size."""
+    return np.asarray(Image.fromarray(image).resize((image.shape[1] // 2, image.shape[0] // 2), Image.Resampling.BOX))
+
+
+def noisy(image: Pixels, seed: int) -> Pixels:
+    """Return the image with Gaussian noise of standard deviation 10."""
+    noise = np.random.default_rng(seed).normal(0, 10, image.shape)
+    return np.clip(np.rint(image + noise), 0, 255).astype(np.uint8)
+
+
+def compressed(image: Pixels) -> Pixels:
+    """Return the image after JPEG compression of quality 30."""
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "JPEG", quality=30)
+    with Image.open(file) as opened:
+        return np.asarray(opened)
+
+
+def painted(image: Pixels, annotations: list[NDArray], seed: int) -> tuple[Pixels, list[NDArray]]:
+    """Return a part of a photograph with rectangles and ellipses painted on it, which all annotators have drawn.
+
+    Half of them are painted on a ground of one color, which nobody divides. The part has random sides.
+    """
+    rng = np.random.default_rng(seed)
+    rows, columns = (int(rng.integers(60, length + 1)) for length in image.shape[:2])
+    image, annotations = image[:rows, :columns].copy(), [drawn[:rows, :columns].copy() for drawn in annotations]
+    if seed % 2:
+        image[:] = _color(rng, image.shape[2:])
+        annotations = [np.zeros_like(drawn) for drawn in annotations]
+    y, x = np.mgrid[:rows, :columns]
+    for shape in range(rng.integers(1, 4)):
+        angle = rng.uniform(0, np.pi) * rng.integers(0, 2)
+        dy, dx = y - rng.uniform(0, rows), x - rng.uniform(0, columns)
+        least, most = 0.1 * min(rows, columns), 0.4 * min(rows, columns)
+        u = np.abs(np.cos(angle) * dx - np.sin(angle) * dy) / rng.uniform(least, most)
+        v = np.abs(np.sin(angle) * dx + np.cos(angle) * dy) / rng.uniform(least, most)
+        within = (np.maximum(u, v) if rng.integers(0, 2) else np.hypot(u, v)) < 1
+        image[within] = _color(rng, image.shape[2:])
+        for drawn in annotations:
+            drawn[within] = 1_000 + shape
+    return image, [in_order(drawn) for drawn in annotations]
+
+
+def _color(rng: np.random.Generator, shape: tuple[int, ...]) -> Pixels:
+    """Return any color, or one whose channels are 0 or 255."""
+    return (255 * rng.integers(0, 2, shape) if rng.integers(0, 2) else rng.integers(0, 256, shape)).astype(np.uint8)
+
+
+CHANGES: dict[str, Callable[[Pixels, int], Pixels]] = {
     "at half size": lambda image, i: halved(image),
     "with noise": noisy,
     "as JPEG": lambda image, i: compressed(image),
@@ -84,23 +135,18 @@ class Edges(Outcomes):
     statistics: SiteStatistics
 
 
-def edges_of(
-    i: int, example: Example, fold: int | None, version: str, is_gray: bool, network_relief: float = NETWORK_RELIEF
-) -> Edges:
-    """Return cues and outcomes of the edges of the i-th photograph, with the network of a fold or of the package.
-
-    `network_relief` is the network's share in the relief that makes the sites.
-    """
+def edges_of(i: int, example: Example, fold: int | None, version: str, is_gray: bool) -> Edges:
+    """Return cues and outcomes of the edges of the i-th photograph, with the network of a fold or of the package."""
     image, annotations = example.image(), example.annotations()
     if is_gray:
-        image = gray(image)
+        image = np.asarray(Image.fromarray(image).convert("L"))
     if version == PAINTED:
         image, annotations = painted(image, annotations, i // 4)
     elif version != ORIGINAL:
         image = CHANGES[version](image, i)
     if len(image) != len(annotations[0]):
         annotations = [drawn[::2, ::2][: image.shape[0], : image.shape[1]] for drawn in annotations]
-    preset = Photo(evidence=BoundaryEvidence(network_of(fold), network_relief=network_relief))
+    preset = Photo(evidence=BoundaryEvidence(network_of(fold)))
     return edges_with(preset, as_picture(image), annotations, version, fold)
 
 
@@ -198,8 +244,8 @@ class Fitted:
     log_odds: list[Array]
 
 
-def fit(photographs: list[Edges], without: Collection[str] = (), held_out: bool = True) -> Fitted:
-    """Fit both stages without the named cues, and, if `held_out`, the cross-validation of the second."""
+def fit(photographs: list[Edges], without: Collection[str] = ()) -> Fitted:
+    """Fit both stages without the named cues, with cross-validation."""
     tables = [np.stack(list(p.local.values()), axis=1) for p in photographs]
     kept = np.array([name not in without for name in photographs[0].local])
     tables, mean, deviation = standardize(tables, kept)
@@ -219,9 +265,6 @@ def fit(photographs: list[Edges], without: Collection[str] = (), held_out: bool 
     def predict(net: dict[str, Array], x: Array) -> Array:
         return log_odds_of_standardized(net, x)
 
-    if not held_out:
-        net = fit_to(photographs, tables, network)
-        return Fitted({"first": firsts[-1], **scale, **net}, [], first, [])
     nets, log_odds = cross_validate(photographs, tables, network, predict)
     by_fold: list[CueWeights] = [{"first": w, **scale, **net} for w, net in zip(firsts, nets, strict=True)]
     return Fitted(by_fold[-1], by_fold[:-1], first, log_odds)
@@ -253,12 +296,12 @@ def standardize(tables: list[Array], kept: NDArray[np.bool_]) -> tuple[list[Arra
     return [(table - mean) / deviation for table in tables], mean, deviation
 
 
-def training_edges(is_gray: bool = False, network_relief: float = NETWORK_RELIEF) -> list[Edges]:
+def training_edges(is_gray: bool = False) -> list[Edges]:
     """Return the edges of all training photographs of BSDS300, unchanged and changed."""
     tasks = []
     for i, example in enumerate(bsds(data_root(), "train")):
         versions = (ORIGINAL, VERSIONS[1 + i % 4])
-        tasks += [(i, example, i % N_FOLDS, version, is_gray, network_relief) for version in versions]
+        tasks += [(i, example, i % N_FOLDS, version, is_gray) for version in versions]
     with ProcessPoolExecutor() as pool:
         return list(pool.map(edges_of, *zip(*tasks, strict=True)))
 

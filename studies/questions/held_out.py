@@ -7,7 +7,6 @@ training_data/weights or SPINSEG_NETWORKS.
 """
 
 import os
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -20,13 +19,10 @@ FOLDER = Path(os.environ.get("SPINSEG_NETWORKS", "training_data/weights"))
 N_FOLDS = 5
 
 
-def held_out_evidence(i: int, usual: BoundaryEvidence | None = None) -> BoundaryEvidence:
-    """Return the evidence of the fold without the i-th training image, for `Photo(evidence=...)`.
-
-    `usual` is that of the preset, whose kind and other fields it keeps.
-    """
-    fold, usual = i % N_FOLDS, usual or BoundaryEvidence()
-    return replace(usual, network=network_of(fold, usual.kind), weights=_weights(fold))
+def held_out_evidence(i: int) -> BoundaryEvidence:
+    """Return the evidence of the fold without the i-th training photograph, for `Photo(evidence=...)`."""
+    fold = i % N_FOLDS
+    return BoundaryEvidence(network=network_of(fold), weights=_weights(fold))
 
 
 def weights_path(fold: int) -> Path:

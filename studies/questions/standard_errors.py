@@ -28,7 +28,7 @@ REFERENCE: dict[str, Any] = {"sweeps": 2500, "burn_in": 500, "thin": 4}
 TRAINING = (20, 120)  # places in the list of training photographs
 
 
-def photographs(places: tuple[int, ...] = TRAINING) -> dict[str, Any]:
+def photographs() -> dict[str, Any]:
     """Return the bundled photographs, and training photographs where the data are there."""
     images: dict[str, Any] = {name: read_picture(picture.path) for name, picture in PICTURES.items()}
     try:
@@ -36,7 +36,7 @@ def photographs(places: tuple[int, ...] = TRAINING) -> dict[str, Any]:
     except FileNotFoundError as error:
         print(f"without training photographs: {error}")
         return images
-    return images | {f"BSDS300 {examples[place].name}": examples[place].image() for place in places}
+    return images | {f"BSDS300 {examples[place].name}": examples[place].image() for place in TRAINING}
 
 
 def repeated(image: Any) -> tuple[list[int], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:

@@ -171,8 +171,9 @@ def test_what_is_no_address_is_refused_at_once(address, monkeypatch):
 def test_going_on_after_an_interruption_ends_as_without_one(here, cluster):
     """Two pictures are done, one was cut short by Ctrl-C, one was killed midway, one was never begun."""
 
-    def ctrl_c(*_):
-        raise KeyboardInterrupt
+    def ctrl_c(progress):
+        if progress.done:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         for index, _ in segment_files(SOURCES, "out", FAST, jobs=1):

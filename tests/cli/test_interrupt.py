@@ -160,7 +160,7 @@ def test_every_outcome_comes_once_and_none_begins_after_ctrl_c(gallery, tmp_path
             signal.raise_signal(signal.SIGINT)
     assert found == [(0, False), (1, True)]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert len(list(tmp_path.iterdir())) == 1 and not multiprocessing.active_children()
+    assert len(list(tmp_path.iterdir())) <= 1 and not multiprocessing.active_children()  # none before its first draws
 
 
 @exhaustive

@@ -21,7 +21,6 @@ from spinseg.sampler.estimates import allowed_estimate
 from studies.evaluation.metrics import adjusted_rand_index
 
 N_SITES = 7
-pytestmark = pytest.mark.filterwarnings("ignore:The chains have not converged")  # few sweeps may not make them
 
 
 def partitions(n_labels):
@@ -141,6 +140,5 @@ def test_chains_and_advice_that_can_be_followed_come_with_the_clusters():
     assert found.chains.n_chains == 6
     sure = find_clusters(clustering_model(*stripes(0, distance=9.0)[::2]), sweeps=8, chains=2, seed=0)
     assert "nothing in them ever varied" in sure.diagnostics.verdict and "Start chains" not in sure.diagnostics.verdict
-    first, second = repr(sure).splitlines()
-    assert first == "3 clusters of 576 sites, mean probability of a label 1.000"
-    assert second.startswith("Two chains have converged")
+    assert sure.n_clusters == 3 and sure.probability.mean() == pytest.approx(1)
+    assert sure.diagnostics.verdict.startswith("Two chains have converged")

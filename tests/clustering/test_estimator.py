@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spinseg as ss
+from spinseg.clustering.clustering import starting_partitions
 
 SIDE = 16
 TRUTH = np.repeat(np.arange(2), SIDE * SIDE // 2)  # two halves of a square
@@ -44,6 +45,24 @@ def test_neighbors_make_clusters_better(seed):
     assert score > 0.85 and score > adjusted_rand_score(TRUTH, alone.fit_predict(X)) + 0.05
     assert with_neighbors.n_clusters_ == with_neighbors.labels_.max() + 1 == with_neighbors.membership_.shape[1]
     assert with_neighbors.probability_.shape == TRUTH.shape and with_neighbors.probability_.mean() > 0.9
+    own = with_neighbors.membership_[np.arange(TRUTH.size), with_neighbors.labels_]
+    assert np.array_equal(with_neighbors.probability_, own)
+
+
+def test_it_is_the_model_of_its_graph_and_features():
+    noise = np.random.default_rng(2).normal(size=(TRUTH.size, 20))  # which sets the two starts apart
+    X, prior = np.hstack([features(1, distance=1.5), noise]), ss.DirichletProcess(1.0)
+    alone = (GRAPH.edges > 1).all(axis=1)  # the first two samples have no neighbors
+    graph = ss.SiteGraph(TRUTH.size, GRAPH.edges[alone], np.full(alone.sum(), 2.0))
+    estimator = ss.SpatialClustering(prior, 0.2, sweeps=np.int64(10), chains=np.int64(2), random_state=0)
+    estimator.fit(X, connectivity=graph.to_sparse())
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    model = ss.Model(graph, ss.DiagonalGaussian(X), prior, beta=0.4)
+    init = starting_partitions(model, np.random.default_rng(seed))
+    assert not np.array_equal(*init)
+    draws = ss.sample(model, 10, 2, init=init, burn_in=5, rng=seed).labels
+    assert np.array_equal(estimator.draws_, draws)
+    assert np.array_equal(estimator.labels_, ss.minimize_vi(draws, max_draws=200, rng=seed).labels)
 
 
 def test_the_same_seed_gives_the_same_labels_and_a_clone_and_a_pickle_do_too():
@@ -98,16 +117,19 @@ def test_a_name_or_a_function_chooses_the_likelihood():
         assert adjusted_rand_score(TRUTH, found.labels_) > (0.8 if likelihood is ss.Gaussian else 0.9)
 
 
-def test_chains_that_do_not_agree_give_a_warning():
-    X = np.random.default_rng(0).normal(size=(60, 2)) * 1e3
+def test_chains_that_do_not_agree_give_a_warning_and_progress_is_shown():
+    X, seen = np.random.default_rng(0).normal(size=(60, 2)) * 1e3, []
+    estimator = ss.SpatialClustering(sweeps=8, chains=8, random_state=0, progress=seen.append)
     with pytest.warns(ConvergenceWarning, match="The chains have not converged"):
-        ss.SpatialClustering(sweeps=8, chains=8, random_state=0).fit(X, connectivity=ss.SiteGraph.nearest(X, 3))
+        estimator.fit(X, connectivity=ss.SiteGraph.nearest(X, 3))
+    assert seen[-1].done == 64
 
 
 @pytest.mark.parametrize(
     ("parameters", "connectivity", "message"),
     [
         ({"likelihood": "gauss"}, None, "likelihood must be one of 'gaussian', 'histogram', 'poisson': got 'gauss'"),
+        ({"min_evidence": -1}, None, "min_evidence must be a finite number of at least 0: got -1"),
         ({"prior": "dp"}, None, "prior must be a PartitionPrior: got 'dp'"),
         ({"connected": True}, None, "connectivity must join some samples where connected=True: .*: got 'no neighbors'"),
         ({}, np.ones((3, 3)), "connectivity must join the 256 samples of X: got '3 rows'"),

@@ -1,1 +1,1 @@
-"""Clusters of samples that have neighbors: as an estimator of scikit-learn, and in AnnData."""
+"""Clusters of samples that have neighbors, as an estimator of scikit-learn."""

@@ -1,7 +1,6 @@
 """Clusters of the rows of a table that have neighbors: posterior, two starts, labels, and how sure each label is."""
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.linalg import ArpackError, svds
 
 from spinseg._run.progress import Report
-from spinseg._validation import check_choice, check_int, check_real, counted, invalid
+from spinseg._validation import check_choice, check_int, check_real, invalid
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.features import k_means, nearest_center
 from spinseg.model.gaussians import DiagonalGaussian
@@ -75,10 +74,6 @@ class Clustering:
     def probability(self) -> NDArray[np.float64]:
         """How sure the label of each site is: its membership in its own cluster."""
         return self.membership[np.arange(self.labels.size), self.labels]
-
-    def __repr__(self) -> str:
-        found = f"{counted(self.n_clusters, 'cluster')} of {counted(self.labels.size, 'site')}"
-        return f"{found}, mean probability of a label {self.probability.mean():.3f}\n{self.diagnostics.verdict}"
 
 
 class ClusterPrice(PartitionPrior):
@@ -207,7 +202,7 @@ def find_clusters(
 
     Chains start in turn from two partitions: under couplings as strong as these, few find out of one cluster. Those
     that stay far below the best one are stuck, and do not count for the labels, which have at most as many clusters as
-    a draw. It warns, as scikit-learn does, if the chains have not converged.
+    a draw.
     """
     sweeps, chains = check_int("sweeps", sweeps, at_least=1), check_int("chains", chains, at_least=1)
     burn_in, starts = sweeps // 2, starting_partitions(model, np.random.default_rng(seed))
@@ -222,12 +217,6 @@ def find_clusters(
     verdict = diagnostics.verdict.replace(ADVICE, CLUSTERING_ADVICE)
     if len(starts) > 1:
         verdict = verdict.replace(START_APART, "They started from partitions made in two ways.")
-    if diagnostics.converged is False:
-        try:
-            from sklearn.exceptions import ConvergenceWarning as Category
-        except ImportError:
-            Category = UserWarning
-        warnings.warn(verdict, Category, stacklevel=3)
     return Clustering(labels, membership(drawn.labels, labels), drawn, replace(diagnostics, verdict=verdict))
 
 

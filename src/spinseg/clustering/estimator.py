@@ -1,5 +1,6 @@
 """Clustering of samples with neighbors, as an estimator of scikit-learn."""
 
+import warnings
 from typing import Any, Self
 
 from spinseg._errors import InvalidInput, needing
@@ -11,6 +12,7 @@ from spinseg.model.priors import PartitionPrior
 
 with needing("SpatialClustering needs scikit-learn of at least 1.6: pip install 'spinseg[sklearn]'"):
     from sklearn.base import BaseEstimator, ClusterMixin
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import validate_data
 
@@ -130,6 +132,8 @@ class SpatialClustering(ClusterMixin, BaseEstimator):
         )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         found = find_clusters(model, self.sweeps, self.chains, seed, self.progress)
+        if found.diagnostics.converged is False:
+            warnings.warn(found.diagnostics.verdict, ConvergenceWarning, stacklevel=2)
         self.labels_, self.n_clusters_ = found.labels, found.n_clusters
         self.probability_, self.membership_ = found.probability, found.membership
         self.draws_, self.chains_, self.diagnostics_ = found.chains.labels, found.chains, found.diagnostics

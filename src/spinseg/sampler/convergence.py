@@ -15,7 +15,7 @@ from spinseg.partition.pairs import separation_probability
 from spinseg.sampler import rank_statistics
 from spinseg.sampler.chains import Chains, in_units
 
-AGREEMENT_LIMIT = 0.9  # adjusted Rand index; docs/evidence/convergence.md compares it with that of repeated runs
+AGREEMENT_LIMIT = 0.9  # adjusted Rand index; docs/evidence/notebook.md compares it with that of repeated runs
 ERROR_LIMIT = 0.04  # standard error of the probabilities in doubt
 R_HAT_LIMIT = 1.05  # chains of partitions mix slowly; Vehtari et al. ask for 1.01
 IN_DOUBT = (0.2, 0.8)  # a boundary with a probability between these is in doubt

@@ -16,7 +16,7 @@ from spinseg.segmentation.presets.preset import Preset
 if TYPE_CHECKING:
     from spinseg.segmentation.schedule import Schedule
 
-# Nats per pixel that splits of the largest regions gain (docs/evidence/fields.md), by the kind of image: what people
+# Nats per pixel that splits of the largest regions gain (docs/evidence/notebook.md), by the kind of image: what people
 # call one thing in a photograph often has parts of different intensity.
 SPLIT_LIMITS = {"photograph": 0.07, "measured": 0.02}
 ONE_START = "All chains started from the same place, so they may have missed other modes."

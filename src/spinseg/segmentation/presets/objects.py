@@ -29,7 +29,7 @@ class Objects(Measured):
 
     As `Measured`, and every region has a kind: a hundred nuclei share the intensities of one kind, and so do the pieces
     of the background between them. `seg.kinds` has the kind of each region, and `seg.same_kind` how probable it is that
-    two regions are of one kind. The constants were chosen on training nuclei of BBBC038 (docs/evidence/fields.md).
+    two regions are of one kind. The constants were chosen on training nuclei of BBBC038 (docs/evidence/notebook.md).
 
     Examples
     --------

@@ -223,7 +223,7 @@ class Photo(Preset):
     def not_validated(self, picture: Picture, has_seeds: bool) -> str | None:
         """What the probabilities have not been compared with human annotations for; None for photographs.
 
-        Photographs in color and in gray have been compared (docs/evidence/accuracy.md).
+        Photographs in color and in gray have been compared (docs/evidence/notebook.md).
         """
         if len(picture.shape) == 3:
             return "volumes"
