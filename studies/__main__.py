@@ -41,10 +41,6 @@ QUESTIONS = {
     "outlines": "How close refined outlines are to the edges of an image.",
     "volumes": "Tissues of a brain, found and compared with probability maps.",
     "classes": "Kinds of material in rendered and real images, from clean to hopeless.",
-    "domains": "Domains of a made-up tissue, with many numbers of components.",
-    "doubt": "Which numbers of a region point to objects that are wrong.",
-    "kinds": "What kinds of regions are worth, on nuclei, scenes and photographs.",
-    "limits": "How often a warning finds segmentations that are poor, and whether its hint helps.",
     "fields": "Images of other fields than photography, beside the recipe people use there.",
     "ddcrp": "How fast the distance-dependent Chinese restaurant process runs.",
 }

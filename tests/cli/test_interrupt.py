@@ -144,6 +144,16 @@ def test_ctrl_c_ends_sampling_and_not_what_comes_after_it(photo, tmp_path):
     assert (tmp_path / "result.json").exists()
 
 
+def test_a_function_that_ends_sampling_does_not_end_what_comes_after_it(photo, tmp_path):
+    def stop(progress):
+        if progress.done:
+            raise KeyboardInterrupt
+
+    outcome = batch.segment_file(str(photo), str(tmp_path), {"rng": 0, "sweeps": 200_000}, progress=stop)
+    assert outcome.interrupted and not outcome.error and outcome.summary["interrupted"]
+    assert (tmp_path / "result.json").exists()
+
+
 @pytest.fixture
 def gallery(album, photo, tmp_path):
     """Outcomes of a picture that is missing, one that takes long, and two that do not, by two processes."""

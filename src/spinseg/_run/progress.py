@@ -92,7 +92,10 @@ def stage_of(report: Any) -> Stage:
 
 
 class _Staged:
-    """Calls a function with the sweeps that are expected, and once at the start of each stage."""
+    """Calls a function with the sweeps that are expected, and once at the start of each stage.
+
+    A function that has raised, as one that ends sampling does, is not called again.
+    """
 
     def __init__(self, report: Report) -> None:
         self.report, self.share, self.words = report, 1.0, "sampling"
@@ -106,7 +109,11 @@ class _Staged:
     def __call__(self, progress: Progress) -> None:
         self.latest = progress
         total = max(progress.done, round(progress.total * self.share), 1)
-        self.report(progress._replace(total=total, stage=self.words))
+        try:
+            self.report(progress._replace(total=total, stage=self.words))
+        except BaseException:
+            self.report = lambda progress: None
+            raise
 
 
 @contextmanager
