@@ -41,7 +41,6 @@ QUESTIONS = {
     "outlines": "How close refined outlines are to the edges of an image.",
     "volumes": "Tissues of a brain, found and compared with probability maps.",
     "classes": "Kinds of material in rendered and real images, from clean to hopeless.",
-    "fields": "Images of other fields than photography, beside the recipe people use there.",
     "ddcrp": "How fast the distance-dependent Chinese restaurant process runs.",
 }
 

@@ -10,8 +10,9 @@ tuned. Seconds are of one processor, the mean over runs.
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,13 +32,17 @@ from studies.questions import object_images as objects
 from studies.questions.field_images import Sample
 
 N_SEEDS = 3
+ROLES = {"outlines": 0, "one_each": 1}
 NEEDS_SKLEARN = "it needs scikit-learn: pip install 'spinseg[sklearn]'"
 GABOR_3 = "Gabor + k-means given 3"
 Labels = NDArray[np.integer[Any]]
 
 
 class Case(NamedTuple):
-    """A kind of image, the preset of the call (None: the default call), the score, and a recipe with its name."""
+    """A kind of image, the preset of the call (None: the default call), the score, and a recipe with its name.
+
+    `roles` are those of the channels, as `segment` takes them.
+    """
 
     name: str
     sample: Callable[[int], Sample]
@@ -45,6 +50,7 @@ class Case(NamedTuple):
     score: str
     recipe: str = ""
     their_labels: Callable[[Sample], Labels] | None = None
+    roles: Mapping[str, Any] = MappingProxyType({})
 
 
 # --- the recipes ---
@@ -211,6 +217,7 @@ def _object_cases() -> list[Case]:
     seeded = "watershed of membranes from nuclei"
     return [
         Case("membranes and nuclei, two channels", channels, None, "F1", seeded, from_nuclei),
+        Case("membranes and nuclei, with their roles", channels, None, "F1", seeded, from_nuclei, ROLES),
         Case("membranes and nuclei, cyan and red", merged, None, "F1", seeded, from_nuclei),
         Case("nuclei with bright debris", objects.nuclei_with_debris, None, "F1", "log Otsu + watershed", log_otsu),
         Case("nuclei, noise of 30 of 255", objects.noisy_nuclei, None, "F1", "Otsu + watershed", smooth_otsu),
@@ -232,7 +239,7 @@ def row(case: Case, n_seeds: int = N_SEEDS) -> dict[str, Any]:
     for seed in range(n_seeds):
         sample = case.sample(seed)
         start = time.process_time()
-        call = partial(ss.segment, sample.image, mask=sample.mask, rng=seed, workers=1)
+        call = partial(ss.segment, sample.image, mask=sample.mask, rng=seed, workers=1, **case.roles)
         found = call() if case.preset is None else call(preset=case.preset)
         seconds.append(time.process_time() - start)
         ours.append(scored(case, np.where(found.labels > 0, found.labels, -1), sample.truth))
@@ -240,7 +247,14 @@ def row(case: Case, n_seeds: int = N_SEEDS) -> dict[str, Any]:
         true.append(np.unique(sample.truth[sample.truth >= 0]).size)
         if case.their_labels is not None:
             theirs.append(scored(case, case.their_labels(sample), sample.truth))
-    facts = {"call": case.preset or "default", "score": case.score, "spinseg": ours, "found": numbers, "true": true}
+    roles = ", ".join(f"{name}={channel}" for name, channel in case.roles.items())
+    facts = {
+        "call": roles or case.preset or "default",
+        "score": case.score,
+        "spinseg": ours,
+        "found": numbers,
+        "true": true,
+    }
     return facts | {"recipe": case.recipe, "recipe_scores": theirs, "seconds": float(np.mean(seconds))}
 
 
