@@ -200,7 +200,7 @@ def gaussian(d: Index, target: Target, sums: Sums, at: Index, first: Index) -> R
     half_n, kappa_n, dof_n = 0.5 * n, target.parameter[first] + n, target.parameter[first + 1] + n
     log_p = target.parameter[first + 3] + half_n * target.parameter[first + 2]
     q, p = 0.0, 0.0  # the products over rows of y / y_0, and of the squared diagonal of the factor, less 1
-    row = 0
+    row, product, root_kappa = 0, 1.0, math.sqrt(kappa_n)
     for i in range(d):  # Cholesky factor of I + sum x x' - (sum x)(sum x)' / kappa_n, row by row
         column = 0
         for j in range(i + 1):
@@ -215,14 +215,21 @@ def gaussian(d: Index, target: Target, sums: Sums, at: Index, first: Index) -> R
                 sums.work[row + j] = cell / sums.work[column + j]
             column += j + 1
         y, series, power, rising = stirling(0.5 * (dof_n - i))
-        log_p += series + log(power / (rising * math.sqrt(y * kappa_n))) - (0.5 * i * log(y) if i > 0 else 0.0)
+        root = math.sqrt(y)
+        log_p += series
+        product *= power / (rising * root_kappa * root)
+        for _ in range(i):
+            product /= root
+            if product < SMALL or product > LARGE:
+                log_p += log(product)
+                product = 1.0
         growth = half_n / (0.5 * (target.parameter[first + 1] - i) + 8.0)
         q += growth + q * growth
         if p > LARGE or q > LARGE:
             log_p += 0.5 * dof_n * log_ratio(q, p)
             q, p = 0.0, 0.0
         row += i + 1
-    return log_p + 0.5 * dof_n * log_ratio(q, p)
+    return log_p + log(product) + 0.5 * dof_n * log_ratio(q, p)
 
 
 @cython.cfunc
@@ -230,14 +237,18 @@ def gaussian(d: Index, target: Target, sums: Sums, at: Index, first: Index) -> R
 @cython.exceptval(check=False)
 def poisson_gamma(d: Index, target: Target, sums: Sums, at: Index, first: Index) -> Real:
     """Poisson counts with gamma rates; the statistics are exposure, sum y (d); parameters as in `packed`."""
-    log_p, exposure = target.parameter[first], sums.joined[at]
+    log_p, exposure, product = target.parameter[first], sums.joined[at], 1.0
     for c in range(d):
         total, shape = sums.joined[at + 1 + c], target.parameter[first + 1 + c]
         y, series, power, rising = stirling(shape + total)
         ratio = log_ratio(total / (shape + 8.0), exposure / target.parameter[first + 1 + d + c])
         log_p += (shape + total) * ratio + total * target.parameter[first + 1 + 2 * d + c]
-        log_p += series + log(power / (rising * math.sqrt(y)))
-    return log_p
+        log_p += series
+        product *= power / (rising * math.sqrt(y))
+        if product < SMALL or product > LARGE:
+            log_p += log(product)
+            product = 1.0
+    return log_p + log(product)
 
 
 @cython.cfunc
