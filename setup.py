@@ -1,25 +1,29 @@
-"""Build the kernels: each package of kernels becomes one extension module, so that they can call and inline each other.
+"""Build the kernels: those of a package become one extension module, so that they call and inline each other.
 
-`SPINSEG_BOUNDSCHECK=1` builds kernels that check every index.
+`SPINSEG_BOUNDSCHECK=1` builds kernels that check every index. Where the machine has no C compiler, that of PyPI's
+`ziglang` is used.
 """
 
 import os
 import re
+import runpy
+import shlex
+import shutil
+import sys
+import sysconfig
+from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
-from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCE = Path(__file__).parent / "src"
 JOINED = Path("build", "kernels")  # relative, as setuptools wants it
-PACKAGES = {"spinseg.sampler.kernels": "moves agglomerate least_loss", "spinseg.image.kernels": "pixels outlines"}
-CHECKED = os.environ.get("SPINSEG_BOUNDSCHECK") == "1"
+PACKAGES = {"spinseg.sampler.kernels": ("moves", "agglomerate", "least_loss"), "spinseg.image.kernels": ("pixels", "outlines")}
 DIRECTIVES = {
     "language_level": 3,
     "infer_types": True,
-    "boundscheck": CHECKED,
+    "boundscheck": os.environ.get("SPINSEG_BOUNDSCHECK") == "1",
     "wraparound": False,
     "initializedcheck": False,
     "nonecheck": False,
@@ -27,53 +31,98 @@ DIRECTIVES = {
     "cpow": True,
 }
 CONSTANTS = re.compile(r"^([A-Z][A-Z_]*(?:, [A-Z][A-Z_]*)*) = (range\([^#\n]*\)|-?\d+)(?:  #.*)?\n", re.MULTILINE)
+FLAGS = ["-O3", "-ffp-contract=off", "-g0", "-w"]  # without contraction the draws are those of the sources
+NO_COMPILER = "spinseg needs a C compiler to be built: install gcc or clang, or Microsoft's Build Tools on Windows"
+NO_HEADERS = "spinseg needs the headers of Python to be built: install python3-dev, or python3-devel"
 
 
-def joined(package: str, files: str) -> str:
+def joined(package: str, files: tuple[str, ...]) -> str:
     """Return the kernels of a package as one text, each file after those that it imports."""
-    imports = re.compile(rf"^from {package}\.(\w+) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
-    order: list[str] = []
+    texts: dict[str, str] = {}
+    imports = re.compile(rf"^from {re.escape(package)}\.(\w+) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 
-    def visit(name: str) -> None:
-        text = (SOURCE / package.replace(".", "/") / f"{name}.py").read_text(encoding="utf-8")
+    def add(name: str) -> None:
+        text = SOURCE.joinpath(*package.split("."), f"{name}.py").read_text(encoding="utf-8")
         for other in imports.findall(text):
-            visit(other)
-        if name not in order:
-            order.append(name)
+            add(other)
+        texts.setdefault(name, imports.sub("", text))
 
-    for name in files.split():
-        visit(name)
-    texts = [(SOURCE / package.replace(".", "/") / f"{name}.py").read_text(encoding="utf-8") for name in order]
-    return imports.sub("", "\n".join(texts))
+    for name in files:
+        add(name)
+    return "\n".join(texts.values())
 
 
-def write_joined(package: str, files: str) -> str:
-    """Write the module to compile, with its constants apart as those of C; return its path."""
+def write(path: Path, text: str) -> None:
+    """Write a file, unless it has this text: what is newer is built again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def joined_extension(package: str, files: tuple[str, ...]) -> Extension:
+    """Write the module to compile, with its whole numbers apart as constants of C, and return the extension."""
+    import numpy as np
+
     text, constants = joined(package, files), {}
     for names, value in CONSTANTS.findall(text):
-        names = names.split(", ")
-        constants |= zip(names, range(len(names)) if value.startswith("range") else [int(value)], strict=True)
-    folder = JOINED / package.replace(".", "/")
-    folder.mkdir(parents=True, exist_ok=True)
-    for part in (folder, *folder.relative_to(JOINED).parents):
-        (JOINED / part if part is not folder else folder).joinpath("__init__.py").touch()
-    (folder / "_compiled.py").write_text(CONSTANTS.sub("", text), encoding="utf-8")
+        numbers = range(names.count(",") + 1) if value.startswith("range") else [int(value)]
+        constants |= zip(names.split(", "), numbers, strict=True)
+    folder = JOINED.joinpath(*package.split("."))
+    for part in (folder, *folder.parents[:-2]):
+        write(part / "__init__.py", "")
     declared = "".join(f"    {name} = {value}\n" for name, value in constants.items())
-    (folder / "_compiled.pxd").write_text(f"cpdef enum:\n{declared}" if constants else "", encoding="utf-8")
-    return str(folder / "_compiled.py")
+    write(folder / "_compiled.pxd", f"cpdef enum:\n{declared}" if constants else "")
+    write(folder / "_compiled.py", CONSTANTS.sub("", text))
+    include = Path(np.get_include())
+    return Extension(
+        f"{package}._compiled",
+        [str(folder / "_compiled.py")],
+        depends=[str(folder / "_compiled.pxd")],
+        include_dirs=[str(include)],
+        library_dirs=[str(include.parents[1] / "random" / "lib")],
+        libraries=["npyrandom"],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+    )
+
+
+def has_compiler() -> bool:
+    """Return whether there is the C compiler that setuptools would call; on Windows it looks for one itself."""
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    return sys.platform == "win32" or shutil.which(command[0]) is not None
+
+
+class BuildKernels(build_ext):
+    """Cython's sources from ours, compiled side by side, by the machine's compiler or by that of `ziglang`."""
+
+    def finalize_options(self) -> None:
+        from Cython.Build import cythonize
+
+        extensions = [joined_extension(package, files) for package, files in PACKAGES.items()]
+        self.distribution.ext_modules = cythonize(
+            extensions, compiler_directives=DIRECTIVES, include_path=[str(JOINED)], quiet=True
+        )
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def run(self) -> None:
+        if not has_compiler():
+            if find_spec("ziglang") is None:
+                sys.exit(NO_COMPILER)
+            os.environ["CC"] = f"{shlex.quote(sys.executable)} -m ziglang cc"
+        if not Path(sysconfig.get_path("include"), "Python.h").exists():
+            sys.exit(NO_HEADERS)
+        super().run()
+
+    def build_extensions(self) -> None:
+        for extension in self.extensions:
+            extension.extra_compile_args = ["/O2"] if self.compiler.compiler_type == "msvc" else FLAGS
+        super().build_extensions()
 
 
 if __name__ == "__main__":
-    extensions = [
-        Extension(
-            f"{package}._compiled",
-            [write_joined(package, files)],
-            include_dirs=[np.get_include()],
-            library_dirs=[str(Path(np.get_include()).parents[1] / "random" / "lib")],
-            libraries=["npyrandom"],
-            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-            extra_compile_args=["-O3", "-ffp-contract=off"],
-        )
-        for package, files in list(PACKAGES.items())[:1]
-    ]
-    setup(ext_modules=cythonize(extensions, compiler_directives=DIRECTIVES, include_path=[str(JOINED)]))
+    setup(
+        version=runpy.run_path(str(SOURCE / "spinseg" / "_version.py"))["VERSION"],
+        ext_modules=[Extension(f"{package}._compiled", []) for package in PACKAGES],
+        cmdclass={"build_ext": BuildKernels},
+        setup_requires=[] if has_compiler() else ["ziglang"],
+    )

@@ -13,7 +13,7 @@ from scipy.ndimage import gaussian_gradient_magnitude
 
 from spinseg._validation import check_int, finite_array, invalid
 from spinseg.graph.adjacency import checked_sites, pixel_table
-from spinseg.image.kernels import add_to_sites, find_nearest
+from spinseg.image.kernels.pixels import add_to_sites, find_nearest
 from spinseg.image.layout import ChannelAxis
 from spinseg.image.picture import Picture, as_picture, cielab
 

@@ -17,7 +17,7 @@ from spinseg.graph.adjacency import boundary_pairs
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.features import site_histograms, site_sizes
 from spinseg.image.layout import Floats, Ints, Mask
-from spinseg.image.outline_kernels import move_pixels, shorten
+from spinseg.image.kernels.outlines import move_pixels, shorten
 from spinseg.image.working import WorkingCopy, any_in_blocks, block_means, flooded
 from spinseg.partition.pairs import separation_probability
 
