@@ -18,18 +18,24 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCE = Path(__file__).parent / "src"
-JOINED = Path("build", "kernels")  # relative, as setuptools wants it
-PACKAGES = {"spinseg.sampler.kernels": ("moves", "agglomerate", "least_loss"), "spinseg.image.kernels": ("pixels", "outlines")}
+CHECKED = os.environ.get("SPINSEG_BOUNDSCHECK") == "1"
+JOINED = Path("build", "checked" if CHECKED else "unchecked")  # relative, as setuptools wants it
+PACKAGES = {
+    "spinseg.sampler.kernels": ("moves", "agglomerate", "least_loss"),
+    "spinseg.image.kernels": ("pixels", "outlines"),
+}
+STUDIES = {"studies.evaluation.baselines.ddcrp_kernels": ("links",)}  # in a clone that is installed as editable
 DIRECTIVES = {
     "language_level": 3,
     "infer_types": True,
-    "boundscheck": os.environ.get("SPINSEG_BOUNDSCHECK") == "1",
+    "boundscheck": CHECKED,
     "wraparound": False,
     "initializedcheck": False,
     "nonecheck": False,
     "cdivision": True,
     "cpow": True,
 }
+IMPORTS = re.compile(r"^from ([\w.]*kernels\.\w+) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 CONSTANTS = re.compile(r"^([A-Z][A-Z_]*(?:, [A-Z][A-Z_]*)*) = (range\([^#\n]*\)|-?\d+)(?:  #.*)?\n", re.MULTILINE)
 FLAGS = ["-O3", "-ffp-contract=off", "-g0", "-w"]  # without contraction the draws are those of the sources
 NO_COMPILER = "spinseg needs a C compiler to be built: install gcc or clang, or Microsoft's Build Tools on Windows"
@@ -37,18 +43,18 @@ NO_HEADERS = "spinseg needs the headers of Python to be built: install python3-d
 
 
 def joined(package: str, files: tuple[str, ...]) -> str:
-    """Return the kernels of a package as one text, each file after those that it imports."""
+    """Return the kernels of a package, and those that they import, as one text, each file after those it imports."""
     texts: dict[str, str] = {}
-    imports = re.compile(rf"^from {re.escape(package)}\.(\w+) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 
-    def add(name: str) -> None:
-        text = SOURCE.joinpath(*package.split("."), f"{name}.py").read_text(encoding="utf-8")
-        for other in imports.findall(text):
+    def add(module: str) -> None:
+        root = SOURCE if module.startswith("spinseg.") else SOURCE.parent
+        text = root.joinpath(*module.split(".")).with_suffix(".py").read_text(encoding="utf-8")
+        for other in IMPORTS.findall(text):
             add(other)
-        texts.setdefault(name, imports.sub("", text))
+        texts.setdefault(module, IMPORTS.sub("", text))
 
     for name in files:
-        add(name)
+        add(f"{package}.{name}")
     return "\n".join(texts.values())
 
 
@@ -95,9 +101,12 @@ class BuildKernels(build_ext):
     """Cython's sources from ours, compiled side by side, by the machine's compiler or by that of `ziglang`."""
 
     def finalize_options(self) -> None:
+        """Join the sources and let Cython write C."""
         from Cython.Build import cythonize
 
-        extensions = [joined_extension(package, files) for package, files in PACKAGES.items()]
+        is_clone = (self.inplace or self.editable_mode) and SOURCE.with_name("studies").exists()
+        packages = PACKAGES | (STUDIES if is_clone else {})
+        extensions = [joined_extension(package, files) for package, files in packages.items()]
         self.distribution.ext_modules = cythonize(
             extensions, compiler_directives=DIRECTIVES, include_path=[str(JOINED)], quiet=True
         )
@@ -105,6 +114,7 @@ class BuildKernels(build_ext):
         self.parallel = self.parallel or os.cpu_count()
 
     def run(self) -> None:
+        """Find a compiler, and build."""
         if not has_compiler():
             if find_spec("ziglang") is None:
                 sys.exit(NO_COMPILER)
@@ -114,6 +124,7 @@ class BuildKernels(build_ext):
         super().run()
 
     def build_extensions(self) -> None:
+        """Set the options of the compiler, which is known now."""
         for extension in self.extensions:
             extension.extra_compile_args = ["/O2"] if self.compiler.compiler_type == "msvc" else FLAGS
         super().build_extensions()
@@ -121,6 +132,7 @@ class BuildKernels(build_ext):
 
 if __name__ == "__main__":
     setup(
+        package_dir={"": "src", "studies": "studies"},
         version=runpy.run_path(str(SOURCE / "spinseg" / "_version.py"))["VERSION"],
         ext_modules=[Extension(f"{package}._compiled", []) for package in PACKAGES],
         cmdclass={"build_ext": BuildKernels},

@@ -357,23 +357,3 @@ def test_the_demo_says_where_to_look(tmp_path):
     run = spinseg("demo", "--out", tmp_path, check=0)
     assert run.stdout.strip().splitlines()[-1] == f"Open {tmp_path.resolve() / 'coffee' / 'report.html'}"
     assert (tmp_path / "coffee" / "report.html").exists()
-
-
-@exhaustive
-@pytest.mark.xdist_group("cold")  # compiling takes long: once is enough
-def test_the_first_run_says_that_it_compiles_and_later_ones_do_not(cold_run):
-    assert cold_run.return_code == 0
-    assert cold_run.reported.startswith("Compiling the sampler") and cold_run.reported.count("\n") == 1
-    assert not any("agglomerate" in name for name in cold_run.compiled_when_told)  # what comes first when it samples
-    later = subprocess.run(cold_run.command, env=cold_run.environment, capture_output=True, text=True, check=True)
-    assert later.stderr == ""
-
-
-@exhaustive
-def test_all_is_compiled_before_processes_start():
-    script = (
-        "from spinseg.segmentation import batch; from spinseg.sampler.kernels.agglomerate import agglomerate;"
-        "from spinseg.sampler.kernels.moves import run_iterations; batch.compile_sampler(progress=False);"
-        "assert run_iterations.signatures and agglomerate.signatures"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)

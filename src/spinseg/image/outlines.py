@@ -16,8 +16,8 @@ from skimage.measure import label
 from spinseg.graph.adjacency import boundary_pairs
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.features import site_histograms, site_sizes
-from spinseg.image.layout import Floats, Ints, Mask
 from spinseg.image.kernels.outlines import move_pixels, shorten
+from spinseg.image.layout import Floats, Ints, Mask
 from spinseg.image.working import WorkingCopy, any_in_blocks, block_means, flooded
 from spinseg.partition.pairs import separation_probability
 

@@ -31,7 +31,7 @@ from spinseg.sampler.checkpoint import (
 )
 from spinseg.sampler.concentration import ConcentrationUpdate, checked_gamma
 from spinseg.sampler.kernels.moves import REGROUP, REGROW
-from spinseg.sampler.kernels.state import Plan, Record, Target
+from spinseg.sampler.kernels.state import Plan, Target
 from spinseg.sampler.pack import Records, couplings_of, new_records, pack, record_of
 from spinseg.sampler.plan import (
     MOVES,
@@ -299,7 +299,7 @@ class Sampler:
         return about, list(self._states)
 
     def _elapsed(self) -> float:
-        """Seconds spent in `advance`, without the compilation before the first sweep."""
+        """Seconds spent in `advance`."""
         began = max(self._started, min(runner.began for runner in self.runners))
         return self._seconds + max(time.perf_counter() - began, 0.0)
 

@@ -230,7 +230,9 @@ def shorten_in_passes(
     return n_moved
 
 
-def shorten(sites, weight, is_free, pairs, window, waiting, is_waiting, n_waiting: Index, n_passes: Index, found, total):
+def shorten(
+    sites, weight, is_free, pairs, window, waiting, is_waiting, n_waiting: Index, n_passes: Index, found, total
+):
     """Give pixels to the sites with which outlines are shortest, in passes over those that wait; return how many moved.
 
     `waiting`, of two rows, has the pixels of this pass and those of the next. A pixel that moves makes those around it

@@ -40,7 +40,11 @@ def filter_maps(
 @cython.nogil
 @cython.exceptval(check=False)
 def halve_rows(
-    first: cython.float[::1], second: cython.float[::1], out: cython.float[:, :, ::1], m: cython.Py_ssize_t, y: cython.Py_ssize_t
+    first: cython.float[::1],
+    second: cython.float[::1],
+    out: cython.float[:, :, ::1],
+    m: cython.Py_ssize_t,
+    y: cython.Py_ssize_t,
 ) -> cython.void:
     """Fill out[m, y] with the means of blocks of two pixels of two rows; an odd last column is repeated."""
     for x in range(out.shape[2]):
@@ -115,7 +119,9 @@ def add_gradients_across_edges(
         for m in range(dx.shape[0]):
             for side in range(2):
                 for p in range(edge.shape[0]):
-                    value: cython.float = direction[0, p] * dx[m, place[side, p]] + direction[1, p] * dy[m, place[side, p]]
+                    value: cython.float = (
+                        direction[0, p] * dx[m, place[side, p]] + direction[1, p] * dy[m, place[side, p]]
+                    )
                     total[side, p] += value * value if squared else abs(value)
         for p in range(edge.shape[0]):
             largest: cython.float = max(total[0, p], total[1, p])

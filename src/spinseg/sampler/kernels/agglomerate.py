@@ -51,7 +51,11 @@ def merge_gain(target: Target, clusters: Agglomeration, a: Index, b: Index, coup
     if target.marker_size.shape[0] > 0 and n_marked(clusters.total, a) > 0.0 and n_marked(clusters.total, b) > 0.0:
         return -INF
     gain = joint_log_marginal(target, clusters, a, b) - clusters.log_marginal[a] - clusters.log_marginal[b] + coupling
-    return gain + (target.proposal_log_w[clusters.size[a] + clusters.size[b]] - target.proposal_log_w[clusters.size[a]] - target.proposal_log_w[clusters.size[b]])
+    return gain + (
+        target.proposal_log_w[clusters.size[a] + clusters.size[b]]
+        - target.proposal_log_w[clusters.size[a]]
+        - target.proposal_log_w[clusters.size[b]]
+    )
 
 
 @cython.cfunc
@@ -69,7 +73,16 @@ def merge_units(clusters: Agglomeration, a: Index, b: Index) -> cython.void:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def join_pairs(ends: cython.longlong[:, ::1], coupling: cython.double[::1], gain: cython.double[::1], mark: cython.longlong[::1], near: cython.longlong[::1], n_pairs: Index, a: Index, b: Index) -> tuple[Index, Index, Index]:
+def join_pairs(
+    ends: cython.longlong[:, ::1],
+    coupling: cython.double[::1],
+    gain: cython.double[::1],
+    mark: cython.longlong[::1],
+    near: cython.longlong[::1],
+    n_pairs: Index,
+    a: Index,
+    b: Index,
+) -> tuple[Index, Index, Index]:
     """Replace cluster b by a in the first `n_pairs` pairs, and merge pairs that became one.
 
     Returns how many pairs are left, how many of them, listed in `near`, have a as an end, and the first of the others
@@ -110,7 +123,16 @@ def join_pairs(ends: cython.longlong[:, ::1], coupling: cython.double[::1], gain
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def agglomerate_all(target: Target, clusters: Agglomeration, into: cython.longlong[::1], ends: cython.longlong[:, ::1], coupling: cython.double[::1], gain: cython.double[::1], mark: cython.longlong[::1], near: cython.longlong[::1]) -> cython.void:
+def agglomerate_all(
+    target: Target,
+    clusters: Agglomeration,
+    into: cython.longlong[::1],
+    ends: cython.longlong[:, ::1],
+    coupling: cython.double[::1],
+    gain: cython.double[::1],
+    mark: cython.longlong[::1],
+    near: cython.longlong[::1],
+) -> cython.void:
     """Merge touching clusters, always the pair with the largest gain of log posterior, while there is a gain.
 
     into (n,), at first every cluster itself, becomes the one that each has joined; ends (E, 2) and coupling (E,) are
@@ -129,7 +151,11 @@ def agglomerate_all(target: Target, clusters: Agglomeration, into: cython.longlo
             gain[e] = merge_gain(target, clusters, ends[e, 0], ends[e, 1], coupling[e])
             if best < 0 or gain[e] > gain[best] or (gain[e] == gain[best] and e < best):
                 best = e
-        if best < 0 or gain[best] == -INF or (target.log_v[k] > -INF and gain[best] + target.log_v[k - 1] - target.log_v[k] <= 0.0):
+        if (
+            best < 0
+            or gain[best] == -INF
+            or (target.log_v[k] > -INF and gain[best] + target.log_v[k - 1] - target.log_v[k] <= 0.0)
+        ):
             return
         a: Index = ends[best, 0]
         b: Index = ends[best, 1]
@@ -140,7 +166,16 @@ def agglomerate_all(target: Target, clusters: Agglomeration, into: cython.longlo
         n_pairs, n_near, best = join_pairs(ends, coupling, gain, mark, near, n_pairs, a, b)
 
 
-def agglomerate(target: Target, clusters: Agglomeration, into: cython.longlong[::1], ends: cython.longlong[:, ::1], coupling: cython.double[::1], gain: cython.double[::1], mark: cython.longlong[::1], near: cython.longlong[::1]):
+def agglomerate(
+    target: Target,
+    clusters: Agglomeration,
+    into: cython.longlong[::1],
+    ends: cython.longlong[:, ::1],
+    coupling: cython.double[::1],
+    gain: cython.double[::1],
+    mark: cython.longlong[::1],
+    near: cython.longlong[::1],
+):
     """As `agglomerate_all`, without the interpreter lock."""
     with cython.nogil:
         agglomerate_all(target, clusters, into, ends, coupling, gain, mark, near)
@@ -149,7 +184,14 @@ def agglomerate(target: Target, clusters: Agglomeration, into: cython.longlong[:
 @cython.ccall
 @cython.nogil
 @cython.exceptval(check=False)
-def pair_gains(target: Target, clusters: Agglomeration, ends: cython.longlong[:, ::1], coupling: cython.double[::1], changed: cython.uchar[::1], gain: cython.double[::1]) -> cython.void:
+def pair_gains(
+    target: Target,
+    clusters: Agglomeration,
+    ends: cython.longlong[:, ::1],
+    coupling: cython.double[::1],
+    changed: cython.uchar[::1],
+    gain: cython.double[::1],
+) -> cython.void:
     """Update `log_marginal` of the changed clusters, and gain (E,) of the pairs that one of them belongs to."""
     for c in range(changed.shape[0]):
         if changed[c]:
@@ -162,7 +204,15 @@ def pair_gains(target: Target, clusters: Agglomeration, ends: cython.longlong[:,
 @cython.ccall
 @cython.nogil
 @cython.exceptval(check=False)
-def merge_mutual(clusters: Agglomeration, ends: cython.longlong[:, ::1], gain: cython.double[::1], least: Real, best: cython.longlong[::1], into: cython.longlong[::1], changed: cython.uchar[::1]) -> Index:
+def merge_mutual(
+    clusters: Agglomeration,
+    ends: cython.longlong[:, ::1],
+    gain: cython.double[::1],
+    least: Real,
+    best: cython.longlong[::1],
+    into: cython.longlong[::1],
+    changed: cython.uchar[::1],
+) -> Index:
     """Merge every pair that gains most for both of its clusters, and more than `least`; returns how many were merged.
 
     best (n,) is scratch; into (n,) becomes the cluster that each belongs to, changed (n,) whether it grew or vanished.

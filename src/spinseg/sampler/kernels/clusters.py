@@ -6,8 +6,7 @@ Clusters that are to replace others are proposed in the empty slots from k on, w
 import cython
 
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
-from spinseg.sampler.kernels.state import LOG_POSTERIOR, N_CLUSTERS
-from spinseg.sampler.kernels.state import Index, Real, State, Target, at, has_kinds
+from spinseg.sampler.kernels.state import LOG_POSTERIOR, N_CLUSTERS, Index, Real, State, Target, at, has_kinds
 
 
 @cython.cfunc
@@ -160,7 +159,9 @@ def rebuild(target: Target, state: State) -> cython.void:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def change_of_sizes(target: Target, state: State, slots: tuple[Index, Index, Index], n_old: Index, n_new: Index) -> Real:
+def change_of_sizes(
+    target: Target, state: State, slots: tuple[Index, Index, Index], n_old: Index, n_new: Index
+) -> Real:
     """Change of log g if n_new clusters from slot k on replace those in slots[:n_old]; one holds the sites of all.
 
     0 where the prior has tables: it is all in `log_v` and `log_w`.
@@ -199,7 +200,9 @@ def merged_log_marginal(target: Target, state: State, a: Index, b: Index) -> Rea
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def change_if_replaced(target: Target, state: State, slots: tuple[Index, Index, Index], n_old: Index, n_new: Index) -> Real:
+def change_if_replaced(
+    target: Target, state: State, slots: tuple[Index, Index, Index], n_old: Index, n_new: Index
+) -> Real:
     """Change of log posterior, but for couplings, if n_new clusters from slot k on replace those in slots[:n_old].
 
     Where regions have kinds, `kinds.py` adds that of the likelihood.
@@ -207,7 +210,9 @@ def change_if_replaced(target: Target, state: State, slots: tuple[Index, Index, 
     k = state.counters[N_CLUSTERS]
     change = target.log_v[k - n_old + n_new] - target.log_v[k] + change_of_sizes(target, state, slots, n_old, n_new)
     for s in range(n_old):
-        change -= target.log_w[state.size[at(slots, s)]] + (slot_log_marginal(state, at(slots, s)) if not has_kinds(target) else 0.0)
+        change -= target.log_w[state.size[at(slots, s)]] + (
+            slot_log_marginal(state, at(slots, s)) if not has_kinds(target) else 0.0
+        )
     for s in range(n_new):
         change += target.log_w[state.size[k + s]] + (slot_log_marginal(state, k + s) if not has_kinds(target) else 0.0)
     return change
@@ -238,7 +243,15 @@ def discard_clusters(state: State, first: Index, n: Index) -> cython.void:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def replace_clusters(state: State, side: cython.uint[::1], slots: tuple[Index, Index, Index], n_old: Index, n_new: Index, n_sites: Index, change: Real) -> cython.void:
+def replace_clusters(
+    state: State,
+    side: cython.uint[::1],
+    slots: tuple[Index, Index, Index],
+    n_old: Index,
+    n_new: Index,
+    n_sites: Index,
+    change: Real,
+) -> cython.void:
     """Accept n_new clusters from slot k on in place of those in slots[:n_old], whose sites are member[:n_sites].
 
     side[i] is s + 1 where site i goes to slot k + s.

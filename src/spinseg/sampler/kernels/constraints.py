@@ -9,8 +9,6 @@ import cython
 
 from spinseg.sampler.kernels.state import Index, Real, State, Target
 
-
-
 Label = cython.fused_type(cython.int, cython.uint)
 
 

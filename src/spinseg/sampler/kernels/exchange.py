@@ -12,8 +12,18 @@ from spinseg.sampler.kernels.constraints import leaves_connected, n_marked
 from spinseg.sampler.kernels.kinds import kind_of
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.sampler.kernels.regrowth import draw_seeds
-from spinseg.sampler.kernels.state import LOG_POSTERIOR, NO_SPIN
-from spinseg.sampler.kernels.state import Index, Plan, Random, Real, State, Target, has_kinds, is_connected
+from spinseg.sampler.kernels.state import (
+    LOG_POSTERIOR,
+    NO_SPIN,
+    Index,
+    Plan,
+    Random,
+    Real,
+    State,
+    Target,
+    has_kinds,
+    is_connected,
+)
 
 
 @cython.cfunc
@@ -48,7 +58,8 @@ def change_of_couplings(target: Target, label: cython.uint[::1], i: Index, j: In
     change: Real = 0.0
     for h in range(target.start[i], target.start[i + 1]):
         if target.neighbor[h] != j:
-            change += target.beta[h] * (1.0 * (label[target.neighbor[h]] == label[j]) - 1.0 * (label[target.neighbor[h]] == label[i]))
+            other = label[target.neighbor[h]]
+            change += target.beta[h] * (1.0 * (other == label[j]) - 1.0 * (other == label[i]))
     return change
 
 
@@ -77,7 +88,20 @@ def stay_connected(target: Target, state: State, i: Index, j: Index) -> cython.b
         if not touches:
             return False
         state.member[0], state.member[1] = gone, entered
-        if not leaves_connected(target.start, target.neighbor, state.label, own, state.spin, NO_SPIN, state.member, 0, 2, state.queue, state.place, state.pending):
+        if not leaves_connected(
+            target.start,
+            target.neighbor,
+            state.label,
+            own,
+            state.spin,
+            NO_SPIN,
+            state.member,
+            0,
+            2,
+            state.queue,
+            state.place,
+            state.pending,
+        ):
             return False
     return True
 

@@ -11,8 +11,21 @@ from cython.cimports.libc import math
 from spinseg.sampler.kernels.clusters import add_pooled, bins_log_predictive, discard_clusters, pool, refresh
 from spinseg.sampler.kernels.constraints import marker_in, n_pooled, pooled_marker
 from spinseg.sampler.kernels.likelihood import dense_log_marginal
-from spinseg.sampler.kernels.state import COUPLING, DENSE_AFTER, FORCED, IS_STALE, LOG_WEIGHT, N_CLUSTERS
-from spinseg.sampler.kernels.state import INF, Index, Random, Real, State, Target, at
+from spinseg.sampler.kernels.state import (
+    COUPLING,
+    DENSE_AFTER,
+    FORCED,
+    INF,
+    IS_STALE,
+    LOG_WEIGHT,
+    N_CLUSTERS,
+    Index,
+    Random,
+    Real,
+    State,
+    Target,
+    at,
+)
 
 
 @cython.cfunc
@@ -53,7 +66,9 @@ def pop(state: State, n_reached: Index) -> Index:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def reach(target: Target, state: State, u: Index, seeds: tuple[Index, Index, Index], n_reached: Index, rng: Random) -> Index:
+def reach(
+    target: Target, state: State, u: Index, seeds: tuple[Index, Index, Index], n_reached: Index, rng: Random
+) -> Index:
     """Reach the neighbors of a placed site that lie in the clusters of the seeds; returns the size of the heap then.
 
     Each edge gives a site a key, an exponential number of mean exp(-beta), and the site keeps the least.
@@ -173,7 +188,19 @@ def choose_side(state: State, n_sides: Index, wanted: Index, inv_temperature: Re
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def allocate_along(target: Target, state: State, seeds: tuple[Index, Index, Index], n_sides: Index, second: Index, n_sites: Index, forced: Index, is_ordered: cython.bint, floor: Real, inv_temperature: Real, rng: Random) -> tuple[Real, Real, Index, Index]:
+def allocate_along(
+    target: Target,
+    state: State,
+    seeds: tuple[Index, Index, Index],
+    n_sides: Index,
+    second: Index,
+    n_sites: Index,
+    forced: Index,
+    is_ordered: cython.bint,
+    floor: Real,
+    inv_temperature: Real,
+    rng: Random,
+) -> tuple[Real, Real, Index, Index]:
     """Let n_sides sides grow from the seeds through the n_sites sites of the clusters of the seeds.
 
     Two sides are founded by the seeds 0 and `second`, three by all of them; of two seeds, the third repeats the second.
@@ -206,8 +233,9 @@ def allocate_along(target: Target, state: State, seeds: tuple[Index, Index, Inde
         if is_founder:
             side = 0 if q == 0 else 1 if q == second else 2
         elif forced == FORCED:
-            wanted = 0 if state.label[u] == state.label[seeds[0]] else 1 if state.label[u] == state.label[at(seeds, second)] else 2
-            side = wanted
+            own, other = state.label[seeds[0]], state.label[at(seeds, second)]
+            side = 0 if state.label[u] == own else 1 if state.label[u] == other else 2
+            wanted = side
             if state.sides[side, LOG_WEIGHT] < 0.0:
                 return -INF, cut, q, n_reached
         if n_possible > 1 and not is_founder:

@@ -25,8 +25,20 @@ from spinseg.sampler.kernels.clusters import (
 )
 from spinseg.sampler.kernels.likelihood import bin_value
 from spinseg.sampler.kernels.reallocation import order_from
-from spinseg.sampler.kernels.state import FORCED, FREE, LOG_POSTERIOR, N_CLUSTERS
-from spinseg.sampler.kernels.state import INF, Index, Random, Real, State, Target, at
+from spinseg.sampler.kernels.state import (
+    FORCED,
+    FREE,
+    INF,
+    LOG_POSTERIOR,
+    N_CLUSTERS,
+    Index,
+    Plan,
+    Random,
+    Real,
+    State,
+    Target,
+    at,
+)
 
 # Rows of Target.kind_table, at numbers of regions: log_w, the same with its -inf filled in, so that every kind can be
 # proposed, and the log of the sum over all partitions of this number of regions.
@@ -150,7 +162,9 @@ def put_in(target: Target, kinds: State, kind: Index, n_bins: Index) -> cython.v
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def place_region(target: Target, kinds: State, n_regions: Index, n_bins: Index, wanted: Index, inv_temperature: Real, rng: Random) -> tuple[Index, Real, Real]:
+def place_region(
+    target: Target, kinds: State, n_regions: Index, n_bins: Index, wanted: Index, inv_temperature: Real, rng: Random
+) -> tuple[Index, Real, Real]:
     """Put the pooled region, one of n_regions, into a kind that is drawn, or into the one wanted unless that is -1.
 
     Returns the kind, the log of its probability, and the log likelihood of the region given the others of the kind.
@@ -159,7 +173,9 @@ def place_region(target: Target, kinds: State, n_regions: Index, n_bins: Index, 
     for kind in range(n_kinds + 1):
         m = kinds.size[kind]
         kinds.bond_weight[kind] = likelihood_at(target, kinds, kind, n_bins, 1)
-        kinds.log_weight[kind] = kinds.bond_weight[kind] + target.kind_table[PROPOSAL_LOG_W, m + 1] - target.kind_table[PROPOSAL_LOG_W, m]
+        kinds.log_weight[kind] = (
+            kinds.bond_weight[kind] + target.kind_table[PROPOSAL_LOG_W, m + 1] - target.kind_table[PROPOSAL_LOG_W, m]
+        )
         if kind == n_kinds:
             before = log_v_of_kinds(target, PROPOSAL_LOG_V, n_regions, n_kinds)
             kinds.log_weight[kind] += log_v_of_kinds(target, PROPOSAL_LOG_V, n_regions, n_kinds + 1) - before
@@ -201,7 +217,9 @@ def deal_kinds(target: Target, state: State, generator):
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def take_kinds(target: Target, state: State, slots: tuple[Index, Index, Index], n_old: Index, inv_temperature: Real, rng: Random) -> tuple[Real, Real]:
+def take_kinds(
+    target: Target, state: State, slots: tuple[Index, Index, Index], n_old: Index, inv_temperature: Real, rng: Random
+) -> tuple[Real, Real]:
     """Take the regions in slots[:n_old] out of their kinds.
 
     Returns the log probability of drawing these kinds again, and their log likelihood. `touched` then has the ids of
@@ -256,7 +274,15 @@ def return_kinds(target: Target, state: State, slots: tuple[Index, Index, Index]
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def replace_kinds(target: Target, state: State, slots: tuple[Index, Index, Index], n_old: Index, n_new: Index, inv_temperature: Real, rng: Random) -> tuple[Real, Real]:
+def replace_kinds(
+    target: Target,
+    state: State,
+    slots: tuple[Index, Index, Index],
+    n_old: Index,
+    n_new: Index,
+    inv_temperature: Real,
+    rng: Random,
+) -> tuple[Real, Real]:
     """Draw kinds for n_new regions that replace those in slots[:n_old]: in slots from k on or, if one, of their sites.
 
     Returns the change of log posterior, and log q of the old kinds less that of the new ones. Then `keep_kinds` or
@@ -288,7 +314,9 @@ def pool_new(state: State, slots: tuple[Index, Index, Index], n_old: Index, n_ne
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def reject_kinds(target: Target, state: State, slots: tuple[Index, Index, Index], n_old: Index, n_new: Index) -> cython.void:
+def reject_kinds(
+    target: Target, state: State, slots: tuple[Index, Index, Index], n_old: Index, n_new: Index
+) -> cython.void:
     """Give the old regions their kinds back."""
     for s in range(n_new):
         n_bins = pool_new(state, slots, n_old, n_new, s)
@@ -337,7 +365,9 @@ def gather_regions(state: State, kind: Index, n: Index) -> Index:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def allocate_regions(target: Target, state: State, n_regions: Index, forced: Index, floor: Real, inv_temperature: Real, rng: Random) -> Real:
+def allocate_regions(
+    target: Target, state: State, n_regions: Index, forced: Index, floor: Real, inv_temperature: Real, rng: Random
+) -> Real:
     """Allocate member[:n_regions] of the kinds in turn to two new ones, founded by the first two; returns log q.
 
     FREE draws each choice, and FORCED repeats the present kinds of the founders, or ends when log q falls below
@@ -350,13 +380,19 @@ def allocate_regions(target: Target, state: State, n_regions: Index, forced: Ind
         n_bins = pool_region(state, slot)
         side: Index = q
         if q > 1:
-            gain: Real = likelihood_at(target, state.nested, base + 1, n_bins, 1) - likelihood_at(target, state.nested, base, n_bins, 1)
+            gain: Real = likelihood_at(target, state.nested, base + 1, n_bins, 1) - likelihood_at(
+                target, state.nested, base, n_bins, 1
+            )
             for s in range(2):
                 m, sign = state.nested.size[base + s], 2.0 * s - 1.0
                 gain += sign * (target.kind_table[PROPOSAL_LOG_W, m + 1] - target.kind_table[PROPOSAL_LOG_W, m])
             gain = min(max(inv_temperature * gain, -600.0), 600.0)
             share = 1.0 / (1.0 + math.exp(-gain))  # of side 1
-            side = 1 * (state.nested.label[state.nested.member[q]] != state.nested.label[state.nested.member[0]]) if forced == FORCED else 1 * (rng.random() < share)
+            if forced == FORCED:
+                own = state.nested.label[state.nested.member[0]]
+                side = 1 * (state.nested.label[state.nested.member[q]] != own)
+            else:
+                side = 1 * (rng.random() < share)
             log_q -= math.log1p(math.exp(-gain if side == 1 else gain))
             if forced == FORCED and log_q < floor:
                 return log_q
@@ -382,11 +418,19 @@ def split_or_merge_kinds(target: Target, state: State, plan: Plan, rng: Random) 
     second += second >= first
     a, b, n_kinds = kind_of(state, first), kind_of(state, second), state.nested.counters[N_CLUSTERS]
     n = gather_regions(state, a, 0)
-    change: Real = -slot_log_marginal(state.nested, a) - target.kind_table[LOG_W, state.nested.size[a]] - log_v_of_kinds(target, LOG_V, k, n_kinds)
+    change: Real = (
+        -slot_log_marginal(state.nested, a)
+        - target.kind_table[LOG_W, state.nested.size[a]]
+        - log_v_of_kinds(target, LOG_V, k, n_kinds)
+    )
     if a != b:
         n = gather_regions(state, b, n)
         change += merged_log_marginal(target, state.nested, a, b) - slot_log_marginal(state.nested, b)
-        change += target.kind_table[LOG_W, n] - target.kind_table[LOG_W, state.nested.size[b]] + log_v_of_kinds(target, LOG_V, k, n_kinds - 1)
+        change += (
+            target.kind_table[LOG_W, n]
+            - target.kind_table[LOG_W, state.nested.size[b]]
+            + log_v_of_kinds(target, LOG_V, k, n_kinds - 1)
+        )
     floor = log_u - inv_temperature * change
     if a != b and not floor < 0.0:
         return 1, False
@@ -400,7 +444,8 @@ def split_or_merge_kinds(target: Target, state: State, plan: Plan, rng: Random) 
             merge_clusters(target, state.nested, a, b, change)
     else:
         for s in range(2):
-            change += slot_log_marginal(state.nested, n_kinds + s) + target.kind_table[LOG_W, state.nested.size[n_kinds + s]]
+            change += slot_log_marginal(state.nested, n_kinds + s)
+            change += target.kind_table[LOG_W, state.nested.size[n_kinds + s]]
         change += log_v_of_kinds(target, LOG_V, k, n_kinds + 1)
         accepted = log_u < inv_temperature * change - log_q
         if accepted:
@@ -415,7 +460,9 @@ def split_or_merge_kinds(target: Target, state: State, plan: Plan, rng: Random) 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def weigh_with_kinds(target: Target, state: State, begin: Index, end: Index, old: Index, n_touched: Index, n_bins: Index) -> Index:
+def weigh_with_kinds(
+    target: Target, state: State, begin: Index, end: Index, old: Index, n_touched: Index, n_bins: Index
+) -> Index:
     """As the second part of `weigh_touching`: here a new region may be of any kind, or of a new one.
 
     Destination n_touched + j is a new region of the kind in slot j. Returns how many destinations there are.
@@ -435,7 +482,9 @@ def weigh_with_kinds(target: Target, state: State, begin: Index, end: Index, old
         n_forbidden += value == -INF
         prior += value if value > -INF else 0.0
     n_left: Index = n_kinds - is_gone
-    with_none: Real = log_v_of_kinds(target, LOG_V, k_rest, n_left) - target.kind_table[LOG_TOTAL, k_rest] if n_left > 0 else 0.0
+    with_none: Real = (
+        log_v_of_kinds(target, LOG_V, k_rest, n_left) - target.kind_table[LOG_TOTAL, k_rest] if n_left > 0 else 0.0
+    )
     with_one: Real = -target.kind_table[LOG_TOTAL, k_rest + 1]
     for t in range(n_touched):
         slot = state.touched[t]
@@ -451,7 +500,9 @@ def weigh_with_kinds(target: Target, state: State, begin: Index, end: Index, old
         value = target.kind_table[LOG_W, m] if m > 0 else 0.0
         state.touched[t], state.bond_weight[t] = new, 0.0
         state.log_weight[t] = state.nested.bond_weight[kind] + target.log_v[k_rest + 1] + target.log_w[n_members]
-        state.log_weight[t] += with_one + log_v_of_kinds(target, LOG_V, k_rest + 1, n_left + (m == 0)) + target.kind_table[LOG_W, m + 1]
+        state.log_weight[t] += (
+            with_one + log_v_of_kinds(target, LOG_V, k_rest + 1, n_left + (m == 0)) + target.kind_table[LOG_W, m + 1]
+        )
         state.log_weight[t] += prior - (value if value > -INF else 0.0)
         if n_forbidden > (value == -INF):
             state.log_weight[t] = -INF
@@ -463,7 +514,9 @@ def weigh_with_kinds(target: Target, state: State, begin: Index, end: Index, old
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def move_between_kinds(target: Target, state: State, n_members: Index, there: Index, old: Index, n_bins: Index) -> cython.void:
+def move_between_kinds(
+    target: Target, state: State, n_members: Index, there: Index, old: Index, n_bins: Index
+) -> cython.void:
     """Move the pooled spin-cluster, now in slot `old`, to the kind of its destination, before it moves itself."""
     own, new = kind_of(state, old), state.touched[there]
     leaves: cython.bint = state.size[old] == n_members  # nothing of its region

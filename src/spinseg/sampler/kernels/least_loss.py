@@ -27,7 +27,7 @@ class Search(Fields):
     size_cost: cython.double[::1]  # (n,); summed over draws
     cell_gain: cython.double[::1]  # (n + 1,); the last entry is never used
     size_total: cython.double[::1]  # (n + 1,); sums of `size_cost` before each entry
-    cell_total: cython.double[::1]  # (n + 1,) 
+    cell_total: cython.double[::1]  # (n + 1,)
     label: cython.int[::1]  # (n,); slot of each site, -1 if not allocated
     size: cython.int[::1]  # (capacity,); sites in each slot
     cell: cython.uint[:, :]  # (R, capacity); sites that a cluster of a draw shares with a slot
@@ -38,16 +38,16 @@ class Search(Fields):
     kept: cython.uint[::1]  # (R,); scratch
     # The graph, and scratch for searches in it; all empty where clusters need not be connected.
     start: cython.ulonglong[::1]  # (n + 1,); the neighbors of site i are neighbor[start[i]..start[i+1]]
-    neighbor: cython.uint[::1]  # 
-    queue: cython.uint[::1]  # (n,) 
+    neighbor: cython.uint[::1]  #
+    queue: cython.uint[::1]  # (n,)
     place: cython.uint[::1]  # (n,); 0 between calls
-    pending: cython.uint[::1]  # (n,) 
+    pending: cython.uint[::1]  # (n,)
     seed: cython.longlong[::1]  # (n,); 0 for none
     # How many changes there were, and how many when something was last changed, or tried without gain.
-    clock: cython.longlong[::1]  # (1,) 
-    changed: cython.longlong[::1]  # (capacity,) 
+    clock: cython.longlong[::1]  # (1,)
+    changed: cython.longlong[::1]  # (capacity,)
     merged: cython.longlong[::1]  # (capacity,); with each slot that this one touches
-    moved: cython.longlong[::1]  # (n,) 
+    moved: cython.longlong[::1]  # (n,)
 
     def __init__(self, **arrays):
         self.values = arrays
@@ -328,7 +328,20 @@ def improve_connected_unlocked(search: Search, order: cython.longlong[::1], min_
         if least <= loss_in_own(search, i) - min_gain:
             search.label[i] = -1
             search.kept[0] = i
-            is_free = leaves_connected(search.start, search.neighbor, search.label, own, search.label, -1, search.kept, 0, 1, search.queue, search.place, search.pending)
+            is_free = leaves_connected(
+                search.start,
+                search.neighbor,
+                search.label,
+                own,
+                search.label,
+                -1,
+                search.kept,
+                0,
+                1,
+                search.queue,
+                search.place,
+                search.pending,
+            )
             search.label[i] = own
             if is_free:
                 total += remove_site(search, i) + add_site(search, i, best)
@@ -396,7 +409,11 @@ def list_shared(search: Search, k: Index) -> Index:
 @cython.exceptval(check=False)
 def change_if_joined(search: Search, k: Index, other: Index, n_shared: Index) -> Real:
     """The change of loss if the sites of slot k, whose shared clusters are listed, join another slot."""
-    change = search.size_total[search.size[k] + search.size[other]] - search.size_total[search.size[k]] - search.size_total[search.size[other]]
+    change = (
+        search.size_total[search.size[k] + search.size[other]]
+        - search.size_total[search.size[k]]
+        - search.size_total[search.size[other]]
+    )
     for q in range(n_shared):
         r = search.shared[q]
         a: Index = search.cell[r, k]
@@ -479,7 +496,9 @@ def reallocate_connected_unlocked(search: Search, order: cython.longlong[::1], m
                     note_change(search, other)
         if search.label[search.member[0]] == k:
             search.merged[k] = search.clock[0]
-            change = dissolve(search, k, n_members, n_shared, seed) + allocate_connected(search, search.member, n_members)
+            change = dissolve(search, k, n_members, n_shared, seed) + allocate_connected(
+                search, search.member, n_members
+            )
             if change > -min_gain or (seed > 0 and not is_in_one_piece(search, k)):
                 restore(search, k, n_members, n_shared)
             else:

@@ -25,7 +25,9 @@ FAMILIES = {
     "poisson_gamma": lambda d: (1 + d, 1 + 2 * d),
 }
 DIAGONAL_GAUSSIAN, GAUSSIAN, POISSON_GAMMA = range(len(FAMILIES))
-LOG_2_HIGH = cython.declare(cython.double, round(math.log(2.0) * 2**32) / 2**32)  # so that its product with an exponent is exact
+LOG_2_HIGH = cython.declare(
+    cython.double, round(math.log(2.0) * 2**32) / 2**32
+)  # so that its product with an exponent is exact
 LOG_2_LOW = cython.declare(cython.double, -4.2009150726810846e-11)  # log(2) less that
 SMALL = cython.declare(cython.double, 1e-100)  # between which factors are multiplied before their logarithm is taken
 LARGE = cython.declare(cython.double, 1e100)
@@ -73,7 +75,7 @@ def from_bits(bits: cython.longlong) -> Real:
     return x
 
 
-@cython.cfunc
+@cython.ccall
 @cython.nogil
 @cython.exceptval(check=False)
 def log(x: Real) -> Real:
@@ -93,7 +95,7 @@ def log(x: Real) -> Real:
     return k * LOG_2_HIGH - ((half - (s * (half + (even + odd)) + k * LOG_2_LOW)) - f)
 
 
-@cython.cfunc
+@cython.ccall
 @cython.nogil
 @cython.exceptval(check=False)
 def log_ratio(q: Real, p: Real) -> Real:
@@ -166,10 +168,10 @@ def packed(family, d, parameters):
 @cython.nogil
 @cython.exceptval(check=False)
 def diagonal_gaussian(d: Index, target: Target, sums: Sums, at: Index, first: Index) -> tuple[Real, Real]:
-    """Normal-inverse-gamma; the statistics at `at` are N, sum x (d), sum x^2 (d), x less its prior mean, and the parameters as in `packed`.
+    """Normal-inverse-gamma; statistics N, sum x (d), sum x^2 (d), x less its prior mean; parameters as in `packed`.
 
-    Here and below these begin at `at` and `first`. Returns the log marginal less d log(f), and f: callers take the
-    logarithm of a product of several.
+    Here and below these begin at `at` in `joined` and at `first`. Returns the log marginal less d log(f), and f:
+    callers take the logarithm of a product of several.
     """
     half_n = 0.5 * sums.joined[at]
     kappa_n, shape_n = target.parameter[first] + sums.joined[at], target.parameter[first + 1] + half_n
@@ -195,7 +197,7 @@ def diagonal_gaussian(d: Index, target: Target, sums: Sums, at: Index, first: In
 @cython.nogil
 @cython.exceptval(check=False)
 def gaussian(d: Index, target: Target, sums: Sums, at: Index, first: Index) -> Real:
-    """Normal-inverse-Wishart, white x; the statistics at `at` are N, sum x (d), lower rows of sum xx'; parameters as in `packed`."""
+    """Normal-inverse-Wishart, white x; statistics N, sum x (d), lower rows of sum xx'; parameters as in `packed`."""
     n = sums.joined[at]
     half_n, kappa_n, dof_n = 0.5 * n, target.parameter[first] + n, target.parameter[first + 1] + n
     log_p = target.parameter[first + 3] + half_n * target.parameter[first + 2]
@@ -236,7 +238,7 @@ def gaussian(d: Index, target: Target, sums: Sums, at: Index, first: Index) -> R
 @cython.nogil
 @cython.exceptval(check=False)
 def poisson_gamma(d: Index, target: Target, sums: Sums, at: Index, first: Index) -> Real:
-    """Poisson counts with gamma rates; the statistics are exposure, sum y (d); parameters as in `packed`."""
+    """Poisson counts with gamma rates; statistics exposure, sum y (d); parameters as in `packed`."""
     log_p, exposure, product = target.parameter[first], sums.joined[at], 1.0
     for c in range(d):
         total, shape = sums.joined[at + 1 + c], target.parameter[first + 1 + c]

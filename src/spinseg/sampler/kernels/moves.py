@@ -3,11 +3,10 @@
 To add a move, write its file, and here an entry of MOVES, its number and its branch of `attempt`. All else follows.
 """
 
-import cython
-
 from collections.abc import Callable
 from typing import NamedTuple
 
+import cython
 import numpy as np
 
 from spinseg.sampler.kernels.exchange import exchange
@@ -26,8 +25,15 @@ from spinseg.sampler.kernels.state import (
     PROPOSED,
     STOP,
     STOPPED,
+    Index,
+    Plan,
+    Random,
+    Record,
+    State,
+    Target,
+    has_kinds,
+    is_connected,
 )
-from spinseg.sampler.kernels.state import Index, Plan, Random, Record, State, Target, has_kinds, is_connected
 from spinseg.sampler.kernels.sweep import sweep
 
 ROOM = 7  # empty slots that an attempt may need
@@ -227,7 +233,9 @@ def begin_iteration(target: Target, state: State, record: Record, plan: Plan, rn
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def iterate(target: Target, state: State, record: Record, plan: Plan, done: Index, until: Index, rng: Random) -> tuple[Index, Index]:
+def iterate(
+    target: Target, state: State, record: Record, plan: Plan, done: Index, until: Index, rng: Random
+) -> tuple[Index, Index]:
     """Do iterations done..until-1, the first perhaps interrupted before; returns the status, and how many are done."""
     for t in range(done, until):
         begin_iteration(target, state, record, plan, rng)

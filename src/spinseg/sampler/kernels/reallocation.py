@@ -19,8 +19,7 @@ from spinseg.sampler.kernels.clusters import (
     replace_clusters,
     update_slot,
 )
-from spinseg.sampler.kernels.state import FORCED, FREE, N_CLUSTERS
-from spinseg.sampler.kernels.state import INF, Index, Plan, Random, Real, State, Target, at
+from spinseg.sampler.kernels.state import FORCED, FREE, INF, N_CLUSTERS, Index, Plan, Random, Real, State, Target, at
 
 
 @cython.cfunc
@@ -58,7 +57,9 @@ def shuffle(member: cython.uint[::1], start: Index, end: Index, rng: Random) -> 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def order_from(member: cython.uint[::1], founders: tuple[Index, Index, Index], n_founders: Index, n_sites: Index, rng: Random) -> cython.void:
+def order_from(
+    member: cython.uint[::1], founders: tuple[Index, Index, Index], n_founders: Index, n_sites: Index, rng: Random
+) -> cython.void:
     """Put the founders first in member[:n_sites], and the others behind them in random order."""
     for s in range(n_founders):
         for q in range(s, n_sites):
@@ -72,7 +73,17 @@ def order_from(member: cython.uint[::1], founders: tuple[Index, Index, Index], n
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def allocate(target: Target, state: State, n_sites: Index, n_founders: Index, base: Index, forced: Index, floor: Real, inv_temperature: Real, rng: Random) -> Real:
+def allocate(
+    target: Target,
+    state: State,
+    n_sites: Index,
+    n_founders: Index,
+    base: Index,
+    forced: Index,
+    floor: Real,
+    inv_temperature: Real,
+    rng: Random,
+) -> Real:
     """Allocate member[:n_sites] in turn to the slots from `base`, founded by the first n_founders; returns log q.
 
     FREE draws each choice. FORCED repeats the present clusters of the founders, and returns early when log q falls
@@ -89,7 +100,9 @@ def allocate(target: Target, state: State, n_sites: Index, n_founders: Index, ba
             for s in range(n_founders):
                 m = state.size[base + s]
                 state.log_weight[s] = (
-                    target.proposal_log_w[m + 1] - target.proposal_log_w[m] + likelihood_at(target, state, base + s, n_bins, 1)
+                    target.proposal_log_w[m + 1]
+                    - target.proposal_log_w[m]
+                    + likelihood_at(target, state, base + s, n_bins, 1)
                 )
             for h in range(target.start[u], target.start[u + 1]):
                 if state.spin[target.neighbor[h]] > 0:
@@ -128,14 +141,24 @@ def change_if_reallocated(target: Target, state: State, n_sites: Index) -> Real:
         for h in range(target.upper[u], target.start[u + 1]):
             j = target.neighbor[h]
             if state.spin[j] > 0:
-                change += target.beta[h] * (1.0 * (state.spin[u] == state.spin[j]) - 1.0 * (state.label[u] == state.label[j]))
+                joined: Real = 1.0 * (state.spin[u] == state.spin[j]) - 1.0 * (state.label[u] == state.label[j])
+                change += target.beta[h] * joined
     return change
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def propose(target: Target, state: State, slots: tuple[Index, Index, Index], n_old: Index, n_new: Index, n_sites: Index, inv_temperature: Real, rng: Random) -> tuple[Real, Real]:
+def propose(
+    target: Target,
+    state: State,
+    slots: tuple[Index, Index, Index],
+    n_old: Index,
+    n_new: Index,
+    n_sites: Index,
+    inv_temperature: Real,
+    rng: Random,
+) -> tuple[Real, Real]:
     """Allocate member[:n_sites], the sites of slots[:n_old], to n_new clusters; returns change of log posterior, log q.
 
     The side of each site is left in `first`, since the reverse allocation overwrites `spin`.
@@ -149,7 +172,15 @@ def propose(target: Target, state: State, slots: tuple[Index, Index, Index], n_o
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def finish(state: State, slots: tuple[Index, Index, Index], n_old: Index, n_new: Index, n_sites: Index, change: Real, accepted: cython.bint) -> cython.void:
+def finish(
+    state: State,
+    slots: tuple[Index, Index, Index],
+    n_old: Index,
+    n_new: Index,
+    n_sites: Index,
+    change: Real,
+    accepted: cython.bint,
+) -> cython.void:
     """Accept what was proposed, or discard it."""
     if accepted:
         replace_clusters(state, state.first, slots, n_old, n_new, n_sites, change)
@@ -160,7 +191,16 @@ def finish(state: State, slots: tuple[Index, Index, Index], n_old: Index, n_new:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def log_q_of_present(target: Target, state: State, n_sites: Index, n_old: Index, base: Index, floor: Real, inv_temperature: Real, rng: Random) -> Real:
+def log_q_of_present(
+    target: Target,
+    state: State,
+    n_sites: Index,
+    n_old: Index,
+    base: Index,
+    floor: Real,
+    inv_temperature: Real,
+    rng: Random,
+) -> Real:
     """Log q of allocating member[:n_sites] to their n_old present clusters; an upper bound once it is below `floor`."""
     log_q = allocate(target, state, n_sites, n_old, base, FORCED, floor, inv_temperature, rng)
     discard_clusters(state, base, n_old)

@@ -18,9 +18,21 @@ from spinseg.sampler.kernels.clusters import (
 from spinseg.sampler.kernels.constraints import couplings_between, n_marked
 from spinseg.sampler.kernels.growth import allocate_along, discard, forget
 from spinseg.sampler.kernels.kinds import keep_kinds, reject_kinds, replace_kinds
-from spinseg.sampler.kernels.state import FORCED, FREE, N_CLUSTERS
 from spinseg.sampler.kernels.reallocation import slots_of
-from spinseg.sampler.kernels.state import INF, Index, Plan, Random, Real, State, Target, at, has_kinds
+from spinseg.sampler.kernels.state import (
+    FORCED,
+    FREE,
+    INF,
+    N_CLUSTERS,
+    Index,
+    Plan,
+    Random,
+    Real,
+    State,
+    Target,
+    at,
+    has_kinds,
+)
 
 
 @cython.cfunc
@@ -66,7 +78,9 @@ def draw_seeds(target: Target, rng: Random) -> tuple[Index, Index, Index]:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def plan_regrowth(state: State, seeds: tuple[Index, Index, Index], plan: Plan, point: Real) -> tuple[Index, Index, Index, Index]:
+def plan_regrowth(
+    state: State, seeds: tuple[Index, Index, Index], plan: Plan, point: Real
+) -> tuple[Index, Index, Index, Index]:
     """What to try with these seeds, as (second_old, n_old, second_new, n_new); n_old is 0 for nothing.
 
     The clusters of n_old seeds are to become n_new, where two are those of seeds 0 and `second`. `point` is uniform on
@@ -90,7 +104,16 @@ def plan_regrowth(state: State, seeds: tuple[Index, Index, Index], plan: Plan, p
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def regrow_one(target: Target, state: State, seeds: tuple[Index, Index, Index], slots: tuple[Index, Index, Index], n_sites: Index, log_u: Real, inv_temperature: Real, rng: Random) -> cython.bint:
+def regrow_one(
+    target: Target,
+    state: State,
+    seeds: tuple[Index, Index, Index],
+    slots: tuple[Index, Index, Index],
+    n_sites: Index,
+    log_u: Real,
+    inv_temperature: Real,
+    rng: Random,
+) -> cython.bint:
     """Try to merge the clusters of the first two seeds; returns whether they were."""
     a, b = slots[0], slots[1]
     if target.marker_size.shape[0] > 0 and n_marked(state.total, a) > 0.0 and n_marked(state.total, b) > 0.0:
@@ -122,7 +145,20 @@ def regrow_one(target: Target, state: State, seeds: tuple[Index, Index, Index], 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def regrow_several(target: Target, state: State, seeds: tuple[Index, Index, Index], slots: tuple[Index, Index, Index], second_old: Index, n_old: Index, second_new: Index, n_new: Index, n_sites: Index, log_u: Real, inv_temperature: Real, rng: Random) -> cython.bint:
+def regrow_several(
+    target: Target,
+    state: State,
+    seeds: tuple[Index, Index, Index],
+    slots: tuple[Index, Index, Index],
+    second_old: Index,
+    n_old: Index,
+    second_new: Index,
+    n_new: Index,
+    n_sites: Index,
+    log_u: Real,
+    inv_temperature: Real,
+    rng: Random,
+) -> cython.bint:
     """Try n_new clusters in place of the n_old clusters of the seeds; returns whether that was accepted.
 
     `second_old` and `second_new` are the `second` of `allocate_along` for the present clusters and for the new ones.

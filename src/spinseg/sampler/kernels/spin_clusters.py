@@ -2,8 +2,21 @@
 
 import cython
 
-from spinseg.sampler.kernels.state import ANYWHERE, CONNECTED, LAM, N_SPIN_CLUSTERS, NEXT_INDEX, REACH, TOUCHING
-from spinseg.sampler.kernels.state import Index, Plan, Random, Real, State, Target
+from spinseg.sampler.kernels.state import (
+    ANYWHERE,
+    CONNECTED,
+    LAM,
+    N_SPIN_CLUSTERS,
+    NEXT_INDEX,
+    REACH,
+    TOUCHING,
+    Index,
+    Plan,
+    Random,
+    Real,
+    State,
+    Target,
+)
 
 
 @cython.cfunc
@@ -20,7 +33,9 @@ def root(parent: cython.uint[::1], i: Index) -> Index:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def draw_bonds(target: Target, parent: cython.uint[::1], label: cython.uint[::1], lam: Real, rng: Random) -> cython.void:
+def draw_bonds(
+    target: Target, parent: cython.uint[::1], label: cython.uint[::1], lam: Real, rng: Random
+) -> cython.void:
     """Bond neighbors of one cluster with probability 1 - exp(-lambda strength); the result is a forest in `parent`.
 
     The edges are consecutive intervals of length lambda * strength. A unit Poisson process hits each with that

@@ -7,11 +7,11 @@ from spinseg.sampler.kernels.clusters import drop_slot, likelihood_at, pool, upd
 from spinseg.sampler.kernels.constraints import holds_part, leaves_connected, n_marked, n_pooled
 from spinseg.sampler.kernels.kinds import kinds_are_full, move_between_kinds, weigh_with_kinds
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
-from spinseg.sampler.kernels.state import INF, Index, Random, Real, State, Target, has_kinds, is_connected
 from spinseg.sampler.kernels.state import (
     ANYWHERE,
     DONE,
     FULL,
+    INF,
     LAM,
     LOG_POSTERIOR,
     N_CLUSTERS,
@@ -20,6 +20,13 @@ from spinseg.sampler.kernels.state import (
     REACH,
     STOP,
     STOPPED,
+    Index,
+    Random,
+    Real,
+    State,
+    Target,
+    has_kinds,
+    is_connected,
 )
 
 
@@ -52,7 +59,9 @@ def weigh_likelihood(target: Target, state: State, old: Index, n_bins: Index, n_
             d = state.pool_bin[t]
             if target.table_start[d] < 0:
                 for j in range(n_slots):
-                    state.log_weight[j] += bin_value(target, d, state.counts[d, j] + state.pool_count[t]) - state.value[d, j]
+                    state.log_weight[j] += (
+                        bin_value(target, d, state.counts[d, j] + state.pool_count[t]) - state.value[d, j]
+                    )
 
     state.log_weight[old] = 0.0  # this slot holds C already: take it out instead
     for t in range(n_bins):
@@ -146,7 +155,9 @@ def weigh_touching(target: Target, state: State, begin: Index, end: Index, old: 
         state.log_weight[t] += target.log_w[m + n_members] - target.log_w[m]
     state.touched[n], state.rank[new], state.bond_weight[n] = new, n, 0.0
     state.log_weight[n] = (
-        likelihood_at(target, state, new, n_bins, -1 if rest == 0 else 1) + target.log_w[n_members] + target.log_v[k_rest + 1]
+        likelihood_at(target, state, new, n_bins, -1 if rest == 0 else 1)
+        + target.log_w[n_members]
+        + target.log_v[k_rest + 1]
     )
     return n + 1
 
