@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from spinseg._validation import finite_array, invalid
 from spinseg.model.posterior import Model
+from spinseg.sampler.exchangeable import SizePrior
 from spinseg.sampler.kernels.moves import run_iterations
 from spinseg.sampler.kernels.state import (
     CONNECTED,
@@ -90,7 +91,7 @@ class Chain:
             status, self.done = run_iterations(
                 self.target, self.state, self.record, self.plan, self.done, until, self.rng
             )
-            if self.target.log_g is not None:
+            if isinstance(self.target.log_g, SizePrior):
                 self.target.log_g.check()
             if status == DONE and self.after_sweep is not None:
                 self.after_sweep(self)

@@ -102,8 +102,8 @@ class Sampler:
     workers : int, optional
         Threads; by default one for each chain, up to the number of processors.
     progress : bool or callable, optional
-        True shows a bar on standard error; a callable is called with a `Progress`. By default only the first run on a
-        machine prints a line, that it compiles; False prints nothing.
+        True shows a bar on standard error; a callable is called with a `Progress`. By default, and for False,
+        nothing is printed.
 
     Attributes
     ----------

@@ -167,7 +167,7 @@ def change_of_sizes(
     0 where the prior has tables: it is all in `log_v` and `log_w`.
     """
     change: Real = 0.0
-    if target.has_log_g:
+    if target.log_g is not None:
         with cython.gil:
             change = target.log_g.change_of_sizes(state, slots, n_old, n_new)
     return change

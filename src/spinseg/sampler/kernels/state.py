@@ -112,11 +112,10 @@ class Target(Fields):
     kind_table: cython.double[:, ::1]  # (3, n + 1)
     kind_log_v: cython.double[:, :, ::1]  # (2, 1 or n + 1, n + 1); a row for each number of regions, or one for all
     log_g: object  # knows log g of sizes where no table does (`exchangeable.py`), or None
-    has_log_g: cython.bint
 
     def __init__(self, log_g=None, **arrays):
         self.values = arrays | {"log_g": log_g}
-        self.log_g, self.has_log_g = log_g, log_g is not None
+        self.log_g = log_g
         self.start, self.upper, self.neighbor = arrays["start"], arrays["upper"], arrays["neighbor"]
         self.beta, self.strength = arrays["beta"], arrays["strength"]
         self.row, self.bin, self.bin_count = arrays["row"], arrays["bin"], arrays["bin_count"]

@@ -171,7 +171,7 @@ def weigh_sizes(target: Target, state: State, c: Index, old: Index, n_destinatio
     Nothing where the prior has tables: it is all in `log_v` and `log_w`. Returns whether log g was found.
     """
     is_found: cython.bint = True
-    if target.has_log_g:
+    if target.log_g is not None:
         with cython.gil:
             is_found = target.log_g.weigh_sizes(state, c, old, n_destinations)
     return is_found
@@ -247,7 +247,9 @@ def weigh_destinations(target: Target, state: State, c: Index) -> tuple[Index, I
     the rest would have a size that the prior forbids, it could not come back, it is too small to found a cluster and
     touches no other, or it would leave a part of its marker behind.
     """
-    begin, end, reach = state.first[c], state.first[c + 1], state.counters[REACH]
+    begin = cython.cast(cython.Py_ssize_t, state.first[c])
+    end = cython.cast(cython.Py_ssize_t, state.first[c + 1])
+    reach = state.counters[REACH]
     old = state.slot_of[state.label[state.member[begin]]]
     n_members = end - begin
     rest = state.size[old] - n_members
@@ -293,7 +295,8 @@ def may_leave(target: Target, state: State, c: Index) -> cython.bint:
 @cython.exceptval(check=False)
 def move(target: Target, state: State, c: Index, old: Index, new: Index, n_bins: Index, change: Real) -> cython.void:
     """Move the pooled spin-cluster c from slot `old` to slot `new`, where `new` = k founds a cluster."""
-    begin, end = state.first[c], state.first[c + 1]
+    begin = cython.cast(cython.Py_ssize_t, state.first[c])
+    end = cython.cast(cython.Py_ssize_t, state.first[c + 1])
     n_members = end - begin
     state.scalars[LOG_POSTERIOR] += change
     if old == new:  # a region that changes its kind
