@@ -13,7 +13,8 @@ from covering import pairwise
 from effort import effort
 from spinseg.sampler.kernels.clusters import clear_slot, has_kinds, rebuild
 from spinseg.sampler.kernels.kinds import sum_kinds
-from spinseg.sampler.kernels.moves import MOVES, PROPOSALS, attempts_at, make_moves, renumber, renumber_kinds
+from spinseg.sampler.kernels.moves import MOVES, PROPOSALS, attempts_at, make_moves
+from spinseg.sampler.kernels.records import renumber, renumber_kinds
 from spinseg.sampler.kernels.spin_clusters import begin_sweep
 from spinseg.sampler.kernels.state import N_CLUSTERS, Plan, Random
 from spinseg.sampler.kernels.sweep import sweep

@@ -158,7 +158,13 @@ def refine_classes(sites: Ints, class_of: Ints, words: NDArray[np.integer], n_wo
     strides = np.cumprod([1, *moved.shape[:0:-1]])
     offsets = np.concatenate([strides, -strides])
     log_frequency = word_log_frequencies(sites, class_of, words, n_words)
-    how = (class_of, offsets, log_frequency, OUTLINE_COUPLING[sites.ndim], site_sizes(sites))
+    how = (
+        np.ascontiguousarray(class_of, np.int32),
+        offsets,
+        log_frequency,
+        OUTLINE_COUPLING[sites.ndim],
+        site_sizes(sites),
+    )
     flat = moved.ravel()
     for _ in range(MAX_CLASS_PASSES):
         if not move_pixels(flat, padded_words.ravel(), *how):

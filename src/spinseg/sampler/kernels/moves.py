@@ -12,13 +12,13 @@ import numpy as np
 from spinseg.sampler.kernels.exchange import exchange
 from spinseg.sampler.kernels.kinds import change_kind, kinds_are_full, split_or_merge_kinds, sum_kinds
 from spinseg.sampler.kernels.reallocation import regroup, split_or_merge
+from spinseg.sampler.kernels.records import record_iteration
 from spinseg.sampler.kernels.regrowth import regrow
 from spinseg.sampler.kernels.spin_clusters import begin_sweep
 from spinseg.sampler.kernels.state import (
     ACCEPTED,
     DONE,
     FULL,
-    LOG_POSTERIOR,
     N_CLUSTERS,
     N_SPIN_CLUSTERS,
     NEXT_INDEX,
@@ -160,56 +160,6 @@ def make_moves(target: Target, state: State, move_counts: cython.longlong[:, ::1
                 move_counts[ROW[move, kind], PROPOSED] += 1
                 move_counts[ROW[move, kind], ACCEPTED] += accepted
     return DONE
-
-
-@cython.ccall
-@cython.nogil
-@cython.exceptval(check=False)
-def renumber(label: cython.uint[::1], rank: cython.int[::1], out: cython.int[::1]) -> cython.void:
-    """Write `label` to `out`, numbered 0..k-1 by first appearance."""
-    for r in range(rank.shape[0]):
-        rank[r] = -1
-    k = 0
-    for i in range(label.shape[0]):
-        if rank[label[i]] < 0:
-            rank[label[i]] = k
-            k += 1
-        out[i] = rank[label[i]]
-
-
-@cython.ccall
-@cython.nogil
-@cython.exceptval(check=False)
-def renumber_kinds(state: State, out: cython.int[::1]) -> cython.void:
-    """Write the kind of the cluster of each site to `out`, numbered 0.. by first appearance."""
-    k = 0
-    for r in range(state.nested.rank.shape[0]):
-        state.nested.rank[r] = -1
-    for i in range(state.label.shape[0]):
-        kind = state.nested.label[state.label[i]]
-        if state.nested.rank[kind] < 0:
-            state.nested.rank[kind] = k
-            k += 1
-        out[i] = state.nested.rank[kind]
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def record_iteration(state: State, record: Record, plan: Plan, t: Index) -> cython.void:
-    """Record the traces of sweep t, its draw if it is one to keep, and its partition if it is the best so far."""
-    record.log_posterior[t] = state.scalars[LOG_POSTERIOR]
-    record.n_clusters[t] = state.counters[N_CLUSTERS]
-    after = t + 1 - plan.burn_in
-    if after > 0 and after % plan.thin == 0:
-        renumber(state.label, state.rank, record.draw[after // plan.thin - 1])
-        if record.best_kind.shape[0] > 0:
-            renumber_kinds(state, record.kind[after // plan.thin - 1])
-    if state.scalars[LOG_POSTERIOR] > record.best_log_posterior[0]:
-        record.best_log_posterior[0] = state.scalars[LOG_POSTERIOR]
-        renumber(state.label, state.rank, record.best)
-        if record.best_kind.shape[0] > 0:
-            renumber_kinds(state, record.best_kind)
 
 
 @cython.cfunc

@@ -12,7 +12,7 @@ import cython
 from cython.cimports.libc import math
 
 from spinseg.sampler.kernels.clusters import likelihood_at, pool
-from spinseg.sampler.kernels.moves import record_iteration
+from spinseg.sampler.kernels.records import record_iteration
 from spinseg.sampler.kernels.state import (
     DONE,
     FULL,
