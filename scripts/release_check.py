@@ -73,11 +73,8 @@ def build(version: str) -> list[Path]:
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     run(sys.executable, "-m", "build", "--outdir", "dist", ".")
     files = sorted((ROOT / "dist").iterdir())
-    agree(
-        "the files of dist",
-        [file.name for file in files],
-        [f"spinseg-{version}-py3-none-any.whl", f"spinseg-{version}.tar.gz"],
-    )
+    kinds = [re.sub(r"-cp\d+-cp\d+-\w+\.whl", "-*.whl", file.name) for file in files]  # the wheel is of this machine
+    agree("the files of dist", kinds, [f"spinseg-{version}-*.whl", f"spinseg-{version}.tar.gz"])
     run(sys.executable, "-m", "twine", "check", "--strict", *files)
     for file in files:
         content = file.read_bytes()

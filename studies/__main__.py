@@ -16,7 +16,6 @@ from studies.commands import evaluate, reproduce
 
 SPEED = (
     "engine",
-    "compilation",
     "segment",
     "draws",
     "folder",

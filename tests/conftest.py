@@ -9,12 +9,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
 
-from compile_all import compile_all
 from effort import effort
 from processes import PATIENCE, SMALL_CLUSTER, find_in_children
 
@@ -28,7 +26,6 @@ if os.environ.get("SPINSEG_TEST_SEED"):  # before anything draws
 
     find_in_children(TESTS / "other_seeds")
 
-from spinseg.pictures import PICTURES  # noqa: E402
 
 # A shell that runs this in the background ignores Ctrl-C for it and all it starts; tests send it to both.
 if threading.current_thread() is threading.main_thread():  # a worker of a cluster imports this in another one
@@ -47,39 +44,6 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
-
-
-def pytest_sessionstart(session):
-    """Compile once what all tests need, before workers start."""
-    if getattr(session.config.option, "numprocesses", None) and not os.environ.get("NUMBA_DISABLE_JIT"):
-        compile_all()
-
-
-class ColdRun(NamedTuple):
-    """A first run of the command in an environment of its own, whose kernels check every index."""
-
-    environment: dict[str, str]
-    command: list[str]
-    reported: str
-    compiled_when_told: set[str]
-    return_code: int
-
-
-@pytest.fixture(scope="session")
-def cold_run(tmp_path_factory):
-    """What the first run said; the kernels it compiled stay in its environment, for all who need them."""
-    place = tmp_path_factory.mktemp("cold")
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(place / "cache")}
-    picture = str(PICTURES["cat"].path)
-    options = ["--out", str(place), "--overwrite", "--sweeps", "4", "--chains", "1", "--n-sites", "60"]
-    command = [sys.executable, "-m", "spinseg", "segment", picture, *options]
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as run:
-        reported = run.stderr.readline()
-        compiled = {path.name for path in Path(environment["NUMBA_CACHE_DIR"]).rglob("*.nbi")}
-        reported += run.stderr.read()
-    return ColdRun(environment, command, reported, compiled, run.returncode)
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,12 @@ import model_cases
 import spinseg as ss
 from covering import pairwise
 from effort import effort
-from spinseg._compiled import jit
 from spinseg.sampler.kernels.clusters import clear_slot, has_kinds, rebuild
 from spinseg.sampler.kernels.kinds import sum_kinds
-from spinseg.sampler.kernels.moves import MOVES, PROPOSALS, attempts_at, make_moves, renumber, renumber_kinds
+from spinseg.sampler.kernels.moves import MOVES, PROPOSALS, attempts_at, make_moves
+from spinseg.sampler.kernels.records import renumber, renumber_kinds
 from spinseg.sampler.kernels.spin_clusters import begin_sweep
-from spinseg.sampler.kernels.state import N_CLUSTERS, Plan
+from spinseg.sampler.kernels.state import N_CLUSTERS, Plan, Random
 from spinseg.sampler.kernels.sweep import sweep
 from spinseg.sampler.pack import new_state, pack
 from spinseg.sampler.plan import bond_strengths, similar_sites
@@ -148,17 +148,14 @@ def best_log_posterior(model: ss.Model) -> float:
     return model.log_posterior(labels, kinds if kinds.size else None)
 
 
-@jit
 def start_kinds(target, state, kind_of_site):
     """Give the clusters, whose ids are their slots, kinds."""
     kinds = state.nested
     for slot in range(kinds.size.size):
         clear_slot(kinds, slot)
-        kinds.slot_of[slot] = kinds.id_of[slot] = slot
-    kinds.counters[N_CLUSTERS] = 0
-    for i in range(kind_of_site.size):
-        kinds.label[state.label[i]] = kind_of_site[i]
-        kinds.counters[N_CLUSTERS] = max(kinds.counters[N_CLUSTERS], kind_of_site[i] + 1)
+    kinds.slot_of[:] = kinds.id_of[:] = np.arange(kinds.size.size)
+    kinds.label[state.label] = kind_of_site
+    kinds.counters[N_CLUSTERS] = kind_of_site.max() + 1
     sum_kinds(target, state)
 
 
@@ -167,30 +164,26 @@ def iterate_each(target, state, move_counts, starts, out, plan, rng):
 
     Where the plan has no lambda, there is no sweep.
     """
-    n_sites = state.label.size
+    label, rank, counters, left, rng = state.label, state.rank, state.counters, state.attempts_left, Random(rng)
+    n_sites, n_slots, with_kinds, sweeping = label.size, state.size.size, has_kinds(target), plan.lams.size > 0
+    inv_temperature, attempts, k_of = plan.inv_temperature, plan.attempts, starts[:, :n_sites].max(axis=1) + 1
     for r in range(starts.shape[0]):
-        for slot in range(state.size.size):
+        for slot in range(n_slots):
             clear_slot(state, slot)
-        for c in range(state.counters.size):
-            state.counters[c] = 0
-        for i in range(n_sites):
-            state.label[i] = starts[r, i]
-            state.counters[N_CLUSTERS] = max(state.counters[N_CLUSTERS], starts[r, i] + 1)
+        counters[:] = 0
+        label[:] = starts[r, :n_sites]
+        counters[N_CLUSTERS] = k_of[r]
         rebuild(target, state)
-        if has_kinds(target):
+        if with_kinds:
             start_kinds(target, state, starts[r, n_sites:])
-        if plan.lams.size > 0:
+        if sweeping:
             begin_sweep(target, state, plan, rng)
-            sweep(target, state, plan.inv_temperature, rng)
-        for move in range(plan.attempts.size):
-            state.attempts_left[move] = plan.attempts[move]
+            sweep(target, state, inv_temperature, rng)
+        left[:] = attempts
         make_moves(target, state, move_counts, plan, rng)
-        renumber(state.label, state.rank, out[r, :n_sites])
-        if has_kinds(target):
+        renumber(label, rank, out[r, :n_sites])
+        if with_kinds:
             renumber_kinds(state, out[r, n_sites:])
-
-
-compiled_iterate_each = jit(iterate_each)
 
 
 def iterated(
@@ -199,7 +192,7 @@ def iterated(
     n_draws,
     seed,
     *,
-    iterate=compiled_iterate_each,
+    iterate=iterate_each,
     temperature=1.0,
     moves="gsw",
     local=0.0,

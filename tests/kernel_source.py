@@ -3,10 +3,9 @@
 import ast
 import re
 import types
-from importlib.util import find_spec
 from pathlib import Path
 
-from spinseg._bundle import Bundle
+from spinseg.sampler import kernels
 
 KERNELS = "spinseg.sampler.kernels"
 IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
@@ -14,7 +13,9 @@ IMPORTS = re.compile(r"^from spinseg\S* import (\([^)]*\)|.*)$", re.MULTILINE)
 
 def text_of(name: str) -> str:
     """The text of a file of the kernels."""
-    return Path(find_spec(f"{KERNELS}.{name}").origin).read_text()
+    return next(
+        Path(folder, f"{name}.py") for folder in kernels.__path__ if Path(folder, f"{name}.py").exists()
+    ).read_text()
 
 
 def files_of(text: str) -> list[str]:
@@ -43,7 +44,6 @@ def replaced(source: str, right: str, wrong: str) -> str:
 def names_of(source: str, names: dict | None = None) -> dict:
     """The names that a source defines when it is run uncompiled, among others that it finds."""
     module = types.ModuleType("interpreted_kernels")
-    module.__dict__.update(dict.fromkeys(("internal", "jit"), lambda function, **_: function), Bundle=Bundle)
     module.__dict__.update(names or {})
     exec(compile(source, "interpreted_kernels.py", "exec"), module.__dict__)
     return module.__dict__

@@ -14,7 +14,7 @@ import pytest
 import typer
 
 import spinseg.model.likelihoods as likelihoods
-from kernel_source import names_of, replaced, text_of
+from kernel_source import names_of, replaced, source_of, text_of
 from spinseg.cli.program import app as program
 
 ROOT = Path(__file__).parents[1]
@@ -152,6 +152,9 @@ def test_the_tables_of_internals_list_every_module(folder, heading):
     assert listed == there
 
 
+DECORATORS = "@cython.cfunc\n@cython.nogil\n@cython.exceptval(check=False)\n"
+
+
 def test_the_recipe_for_a_likelihood_works():
     section = (ROOT / "CONTRIBUTING.md").read_text().split("## Add a likelihood\n")[1].split("\n## ")[0]
     definition, kernel = (textwrap.dedent(code) for _, code in FENCE.findall(section))
@@ -161,18 +164,20 @@ def test_the_recipe_for_a_likelihood_works():
     likelihood = names["ExponentialGamma"](times, shape=1.5, rate=0.7)
     ((family, channels, statistics, parameters),) = likelihood.terms()
 
-    parts = re.split(r"^# .*\n|\n(?=@)", kernel, flags=re.MULTILINE)[1:]
+    parts = re.split(r"^# .*\n|\n(?=@cython.cfunc)", kernel, flags=re.MULTILINE)[1:]
     entry, name, function, branch = (part.strip("\n") for part in parts)
-    last, start = "        else:\n            log_p += poisson_gamma(", "@internal\ndef dense_log_marginal("
+    last, start = "        else:\n            log_p += poisson_gamma(", f"{DECORATORS}def dense_log_marginal("
     source = text_of("likelihood").replace("\n}\n", f"\n    {entry}\n}}\n", 1)
     source = replaced(source, " = range(len(FAMILIES))", f", {name} = range(len(FAMILIES))")
     source = replaced(source, start, f"{function}\n\n\n{start}")
     source = replaced(source, last, textwrap.indent(branch, "        ") + f"\n{last}")
-    kernels = names_of(re.sub(r"^from spinseg.*$", "", source, flags=re.MULTILINE))
+    types = names_of(source_of("from spinseg.sampler.kernels.state import Target"))
+    kernels = names_of(re.sub(r"^from spinseg.*$", "", source, flags=re.MULTILINE), types)
     assert kernels["FAMILIES"][family](channels) == (statistics.shape[1], parameters.size)
     block = np.array([[list(kernels["FAMILIES"]).index(family), channels, 0, 1]])
     target = SimpleNamespace(block=block, parameter=np.concatenate([[1.0], parameters]))
     for sites in ([3], [0, 2, 5], np.arange(7)):
-        found = kernels["dense_log_marginal"](target, statistics[sites].sum(axis=0), np.zeros(1))
+        sums = SimpleNamespace(joined=statistics[sites].sum(axis=0))
+        found = kernels["dense_log_marginal"](target, sums)
         assert found == pytest.approx(likelihood.log_marginal(sites), rel=1e-12)
     assert likelihood.log_marginal([]) == pytest.approx(0)

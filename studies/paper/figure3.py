@@ -15,10 +15,9 @@ from spinseg.model.likelihoods import Flat
 from spinseg.model.posterior import Model
 from spinseg.model.priors import DirichletProcess
 from spinseg.sampler.chain import Chain, new_record
-from spinseg.sampler.exchangeable import compiled
 from spinseg.sampler.kernels.moves import attempts_at
 from spinseg.sampler.kernels.spin_clusters import begin_sweep
-from spinseg.sampler.kernels.state import Plan
+from spinseg.sampler.kernels.state import Plan, Random
 from spinseg.sampler.pack import pack
 from spinseg.sampler.plan import bond_strengths
 from spinseg.sampler.starts import starting_labels
@@ -115,7 +114,7 @@ def hit_edges(graph: SiteGraph, chain: Chain) -> NDArray[np.bool_]:
         state, stream = copy.deepcopy(chain.state), copy.deepcopy(chain.rng)
         state.label[:] = np.arange(graph.n_sites)
         state.label[j] = state.label[i]
-        compiled(begin_sweep)(chain.target, state, chain.plan, stream)
+        begin_sweep(chain.target, state, chain.plan, Random(stream))
         hit[e] = state.spin[i] == state.spin[j]
     return hit
 

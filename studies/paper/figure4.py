@@ -23,7 +23,6 @@ from spinseg._version import VERSION
 from spinseg.model.posterior import Model
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.sampler import sample
-from spinseg.segmentation.batch import compile_sampler
 from spinseg.segmentation.presets.paper import Paper
 from spinseg.segmentation.problem import prepare
 from studies.evaluation.comparison import spread
@@ -217,8 +216,6 @@ def all_runs(tasks: Sequence[Task], table: Path, jobs: int, progress: plots.Prog
 
     file = RunsFile(table, provenance_of)
     missing = [task for task in tasks if any((task.example.name, sampler) not in file.rows for sampler in SAMPLERS)]
-    if missing:
-        compile_sampler(progress=False)
     n_done = len(tasks) - len(missing)
     for index, runs in run_tasks(runs_of, missing, jobs=jobs):
         name = missing[index].example.name

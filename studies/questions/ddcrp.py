@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 import spinseg as ss
 from spinseg.sampler.kernels.moves import attempts_at, run_iterations
-from spinseg.sampler.kernels.state import Plan, Record
+from spinseg.sampler.kernels.state import DONE
 from spinseg.sampler.pack import new_records
-from studies.evaluation.baselines import ddcrp_kernels as kernels
-from studies.evaluation.baselines.ddcrp import new_state, pack_problem, sample_ddcrp
+from studies.evaluation.baselines.ddcrp import new_state, pack_problem, record_of, sample_ddcrp
+from studies.evaluation.baselines.ddcrp_kernels import links as kernels
+from studies.evaluation.baselines.ddcrp_kernels.links import Plan
 from studies.speed.problems import chain_at, superpixels
 
 N_SITES = 1100
@@ -64,12 +65,12 @@ def _links(model: ss.Model, gamma: float | None, n: int) -> tuple[Callable[[], o
     chain = sample_ddcrp(model.graph, model.likelihood, BURN_IN, gamma=gamma, rng=1)
     problem = pack_problem(model.graph, model.likelihood, 1e-10, gamma)
     clusters, links = new_state(problem, chain.links, chain.clusters)
-    record = Record(*(array[0] for array in new_records(1, n, 0, model.graph.n_sites)))
+    record = record_of(new_records(1, n, 0, model.graph.n_sites))
     plan, n_regions, rng = Plan(np.zeros(1), attempts_at(), 1.0, n, 1), np.empty(n, np.int32), np.random.default_rng(2)
 
     def sweeps() -> None:
-        status, _ = kernels.run(problem, clusters, links, record, n_regions, plan, 0, n, rng)
-        assert status == kernels.DONE
+        status, _ = kernels.run(problem.target, clusters, links, record, n_regions, plan, 0, n, rng)
+        assert status == DONE
 
     facts = {"clusters": int(chain.n_clusters[-1]), "regions": int(chain.n_regions[-1])}
     return sweeps, facts | {"mean sites of a subtree": float(_subtree_sizes(chain.links).mean())}

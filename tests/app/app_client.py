@@ -73,8 +73,6 @@ class Server(NamedTuple):
         address = line.split()[3]
         assert address.startswith("http://127.0.0.1:") and line.endswith("- stop it with Ctrl-C\n"), line
         server = cls(process, int(address.split(":")[2].strip("/")), folder / "reported")
-        with Listener(server, server.page()) as listener:
-            listener.wait_for(lambda frame: frame["state"] != "compiling")
         return server
 
     def end(self):

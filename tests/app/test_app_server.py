@@ -45,12 +45,11 @@ def fuzz(examples):
     return settings(max_examples=examples, derandomize=True, database=None, deadline=None, suppress_health_check=slow)
 
 
-# The same server with shorter times, no start that compiles, an error in /api/about, and an image that takes long.
+# The same server with shorter times, an error in /api/about, and an image that takes long.
 SPARE = """
 import time
 from spinseg.app import handlers, server, session
 session.STOP_SECONDS, session.CLOSE_SECONDS, session.MAX_SESSIONS, session.MAX_RUNNING_CHAINS = 0.5, 1.5, 12, 4
-session.Sessions.compile = lambda sessions: sessions.compiled.set()
 def fail(*arguments): raise ValueError("a secret of the server")
 handlers.page_description = fail
 new_run = session.Session._new_run

@@ -14,7 +14,6 @@ from PIL import Image
 
 from command import spinseg
 from effort import exhaustive
-from spinseg._run.progress import Progress
 from spinseg.pictures import PICTURES
 from spinseg.segmentation import batch
 from spinseg.segmentation.batch import folders_for, segment_file
@@ -122,7 +121,6 @@ def test_a_process_without_standard_error_prints_no_progress(photo, tmp_path, mo
     monkeypatch.setattr(sys, "stderr", None)
     found = dict(batch.segment_files([str(photo)] * 2, tmp_path, {"sweeps": 2, "rng": 0}, jobs=1, progress=True))
     assert all(outcome.summary for outcome in found.values())
-    batch.compiling_notice()(Progress(0, 1, 1, 0.0, compiling=True))
     assert capsys.readouterr().out == ""
 
 
@@ -252,7 +250,7 @@ def test_quiet_says_nothing_and_plain_shows_a_table_and_of_errors_one_line(album
     assert photo.name in run.stdout and "regions" in run.stdout and missing not in run.stdout
     assert "1 of 2 images failed; the errors above say why." in run.stdout
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", run.stderr)  # nothing that only a terminal understands
-    lines = [line for line in run.stderr.splitlines() if not line.startswith("Compiling")]  # in a fresh clone
+    lines = run.stderr.splitlines()
     assert len(lines) == 4 and lines[0] == "2 images"
     assert lines[1] == f"[1/2] {photo}"  # which begins
     assert lines[2].startswith("[2/2, about ") and lines[2].endswith(f" left] {missing}")
@@ -357,23 +355,3 @@ def test_the_demo_says_where_to_look(tmp_path):
     run = spinseg("demo", "--out", tmp_path, check=0)
     assert run.stdout.strip().splitlines()[-1] == f"Open {tmp_path.resolve() / 'coffee' / 'report.html'}"
     assert (tmp_path / "coffee" / "report.html").exists()
-
-
-@exhaustive
-@pytest.mark.xdist_group("cold")  # compiling takes long: once is enough
-def test_the_first_run_says_that_it_compiles_and_later_ones_do_not(cold_run):
-    assert cold_run.return_code == 0
-    assert cold_run.reported.startswith("Compiling the sampler") and cold_run.reported.count("\n") == 1
-    assert not any("agglomerate" in name for name in cold_run.compiled_when_told)  # what comes first when it samples
-    later = subprocess.run(cold_run.command, env=cold_run.environment, capture_output=True, text=True, check=True)
-    assert later.stderr == ""
-
-
-@exhaustive
-def test_all_is_compiled_before_processes_start():
-    script = (
-        "from spinseg.segmentation import batch; from spinseg.sampler.kernels.agglomerate import agglomerate;"
-        "from spinseg.sampler.kernels.moves import run_iterations; batch.compile_sampler(progress=False);"
-        "assert run_iterations.signatures and agglomerate.signatures"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)

@@ -10,7 +10,7 @@ import spinseg as ss
 from effort import effort
 from spinseg.graph.adjacency import region_adjacency
 from spinseg.image import outlines
-from spinseg.image.outline_kernels import shorten
+from spinseg.image.kernels.outlines import shorten
 from spinseg.image.outlines import (
     OUTLINE_COUPLING,
     RADIUS,

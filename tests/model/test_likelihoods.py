@@ -12,11 +12,12 @@ from scipy.stats import beta, multivariate_t, nbinom, t
 import model_cases
 import precise
 import spinseg as ss
-from spinseg._compiled import entry
+from kernel_source import names_of, source_of
 from spinseg.sampler.kernels.likelihood import FAMILIES, log, log_ratio
 from spinseg.sampler.pack import new_state, pack
 
 N = 6
+INTERPRETED = names_of(source_of("from spinseg.sampler.kernels.likelihood import log"))
 RNG = np.random.default_rng(11)
 COUNTS = RNG.poisson(2.0, (N, 4))
 VALUES = RNG.normal(size=(N, 3))
@@ -182,7 +183,7 @@ def test_bad_data_is_refused_with_the_rule(message, make):
         make()
 
 
-@pytest.mark.parametrize("compute", [getattr(log, "py_func", log), entry(log)], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize("compute", [INTERPRETED["log"], log], ids=["interpreted", "compiled"])
 def test_log_is_that_of_the_c_library_to_a_unit_in_the_last_place(compute):
     near_1 = 1 + np.append(-1, 1)[:, None] * np.geomspace(1e-15, 0.5, 300)
     x = np.concatenate([np.geomspace(2.3e-308, 1.7e308, 2000), near_1.ravel(), [1.0, 0.5, 2.0, np.sqrt(0.5)]])
@@ -219,8 +220,8 @@ def test_priors_from_vague_to_certain_cost_no_digits(family, shape, size):
     assert compiled == pytest.approx(float(known), abs=few)
 
 
-def test_the_logarithm_of_a_ratio_near_1_keeps_its_digits():
-    compute = entry(log_ratio)
+@pytest.mark.parametrize("compute", [INTERPRETED["log_ratio"], log_ratio], ids=["interpreted", "compiled"])
+def test_the_logarithm_of_a_ratio_near_1_keeps_its_digits(compute):
     some = [0.0, 1e-300, 1e-20, 3e-16, 1e-8, 0.3, 0.9999999, 1.0, 1.0000001, 7.0, 1e9, 1e17, 1e100]
     for q in some:
         for p in some:

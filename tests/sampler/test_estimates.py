@@ -1,7 +1,6 @@
 """Estimates from draws, each against its slow definition or against all partitions of six sites."""
 
 import itertools
-import os
 from functools import cache, partial
 
 import numpy as np
@@ -10,12 +9,12 @@ import pytest
 import spinseg as ss
 from effort import effort
 from exact import partitions
+from kernel_source import names_of, source_of
 from spinseg.partition import pairs
 from spinseg.partition.numbering import by_first_appearance
 from spinseg.partition.pairs import co_clustering, count_clusters, separation_probability
 from spinseg.sampler import estimate_search as searching
 from spinseg.sampler.estimates import credible_ball, expected_binder, expected_vi, minimize_binder, minimize_vi
-from spinseg.sampler.kernels import least_loss as kernels
 
 ALL_PARTITIONS = partitions(effort(5, 6))
 LOSSES = {"vi": (minimize_vi, expected_vi), "binder": (minimize_binder, expected_binder)}
@@ -178,8 +177,8 @@ def test_the_tables_and_the_running_loss_equal_those_recomputed(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_site_goes_where_the_expected_loss_is_least(loss):
-    functions = (kernels.best_slot, kernels.remove_site, kernels.add_site)
-    best_slot, remove_site, add_site = (getattr(f, "py_func", f) for f in functions)  # to compile them takes longer
+    sources = names_of(source_of("from spinseg.sampler.kernels.least_loss import best_slot"))
+    best_slot, remove_site, add_site = (sources[name] for name in ("best_slot", "remove_site", "add_site"))
     draws, stays = blurred(6, n_draws=10), 0
     search, _, scale = tables(loss, draws)
     searching._start(search, draws[0])
@@ -193,15 +192,6 @@ def test_a_site_goes_where_the_expected_loss_is_least(loss):
         assert change / scale == pytest.approx(losses[best] - losses[before], abs=1e-12)
         stays += best == before
     assert 5 < stays < 55
-
-
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-def test_one_compiled_signature_serves_both_losses():
-    draws, compiled = blurred(0), [kernels.add_sites, kernels.improve_sites, kernels.reallocate]
-    minimize_vi(draws, rng=0)
-    before = [len(function.signatures) for function in compiled]  # searches in a graph have another
-    minimize_binder(draws[:, ::2].tolist(), cost_apart=2, rng=0)
-    assert [len(function.signatures) for function in compiled] == before and max(before) <= 2
 
 
 # --- The credible ball ---

@@ -84,7 +84,6 @@ def test_the_books_are_kept(prior, connected):
 
 
 @exhaustive
-@pytest.mark.xdist_group("exchangeable")  # one process compiles its steps
 def test_an_exchangeable_prior_has_exchanges():
     prior = ss.ExchangeablePrior(lambda sizes: 0.0, min_size=3, max_size=3)
     model = ss.Model(ss.SiteGraph.grid((2, 3)), ss.Flat(), prior, 0.3)

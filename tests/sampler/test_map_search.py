@@ -70,13 +70,13 @@ def test_a_search_that_is_told_to_stop_ends_the_chain_that_climbs(search, runnin
 
     def stopping(*arguments):
         chain = Chain(*arguments)
-        run = chain.run
+        advance = chain.advance
 
-        def stop_and_run(*others):
+        def stop_and_advance(*others):
             search.stop()
-            return run(*others)
+            return advance(*others)
 
-        chain.run = stop_and_run
+        chain.advance = stop_and_advance
         made.append(chain)
         if not running:
             search.stop()

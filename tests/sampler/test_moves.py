@@ -15,7 +15,6 @@ import spinseg as ss
 from effort import effort, exhaustive
 from kernel_source import replaced, text_of
 from sources import SOURCE, nodes
-from spinseg.sampler.exchangeable import with_log_g
 from spinseg.sampler.kernels.moves import MOVES, PROPOSALS
 from spinseg.sampler.plan import MAX_SIMILAR, _smallest, similar_sites
 
@@ -24,29 +23,30 @@ TABLE = SOURCE / "sampler" / "kernels" / "moves.py"
 
 # A move of its own: the sites of two clusters are dealt to two new ones by coins, so that the proposal cancels.
 TOY = """
-import math
-import numpy as np
-from spinseg._compiled import internal
+import cython
+from cython.cimports.libc import math
 from spinseg.sampler.kernels.clusters import change_if_replaced, pool, update_slot
 from spinseg.sampler.kernels.reallocation import change_if_reallocated, finish, gather_sites
-from spinseg.sampler.kernels.state import N_CLUSTERS
+from spinseg.sampler.kernels.state import N_CLUSTERS, Plan, Random, State, Target
 
-@internal
-def deal(target, state, plan, rng):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def deal(target: Target, state: State, plan: Plan, rng: Random):
     label, slot_of, spin, member, k = state.label, state.slot_of, state.spin, state.member, state.counters[N_CLUSTERS]
     log_u = math.log(1.0 - rng.random())
-    i, j = int(rng.random() * label.size), int(rng.random() * label.size)
+    i, j = rng.below(label.shape[0]), rng.below(label.shape[0])
     if label[i] == label[j]:
         return -1, False
-    a, b = np.int64(slot_of[label[i]]), np.int64(slot_of[label[j]])
+    a, b = slot_of[label[i]], slot_of[label[j]]
     n_sites = gather_sites(state, b, gather_sites(state, a, 0))
-    for u in range(spin.size):
+    for u in range(spin.shape[0]):
         spin[u] = 0
     for q in range(n_sites):
         u = member[q]
-        side = 0 if u == i else 1 if u == j else int(rng.random() * 2)
+        side = 0 if u == i else 1 if u == j else rng.below(2)
         spin[u] = side + 1
-        update_slot(target, state, k + side, 1, pool(target, state, member[q : q + 1]), 1)
+        update_slot(target, state, k + side, 1, pool(target, state, q, q + 1), 1)
     change = change_if_replaced(target, state, (a, b, b), 2, 2) + change_if_reallocated(target, state, n_sites)
     accepted = log_u < plan.inv_temperature * change
     finish(state, (a, b, b), 2, 2, n_sites, change, accepted)
@@ -69,17 +69,13 @@ kernels.__path__.insert(0, {folder!r})
 sys.path.insert(0, {tests!r})
 import exact, model_cases, numpy as np, spinseg as ss
 from kernel_source import source_of
-from spinseg.sampler.exchangeable import with_log_g
 from spinseg.sampler.kernels import moves
 
 graph, kept = exact.graph(4)
 likelihood = model_cases.likelihoods(4)["histogram"]
 for prior in (ss.DirichletProcess(1.3), ss.ExchangeablePrior(lambda sizes: -1.5 * float(sizes[0] - sizes[-1]))):
     model = ss.Model(graph, likelihood, prior, 2 * exact.MIXED[kept])
-    iterate = exact.iterate_each
-    if model.tables is None:
-        iterate = with_log_g(exact.iterate_each, prior.log_g)
-    print(exact.iterated(model, n_draws=1_000, seed=1, iterate=iterate, **exact.iterations(connected=False)["deal"])[0])
+    print(exact.iterated(model, n_draws=1_000, seed=1, **exact.iterations(connected=False)["deal"])[0])
 chains = ss.sample(model, 20, 1, rng=0)
 rows = chains.labels[0, :: 5]
 assert 0 <= chains.acceptance["deal"][0] <= 1 and list(chains.acceptance) == list(moves.PROPOSALS)
@@ -97,7 +93,7 @@ def run_with_toy(toy: str, folder: Path) -> list[float]:
     (folder / "moves.py").write_text(table)
     (folder / "toy.py").write_text(toy)
     script = SCRIPT.format(folder=str(folder), tests=str(TESTS))
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    environment = {**os.environ, "SPINSEG_INTERPRETED": "1"}
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment)
     assert run.returncode == 0, run.stderr
     return [float(line) for line in run.stdout.split()]
@@ -135,7 +131,6 @@ def test_the_table_holds_every_list():
 
 
 @exhaustive
-@pytest.mark.xdist_group("exchangeable")  # one process compiles its steps
 @pytest.mark.parametrize("limits", [{}, {"min_size": 2}, {"max_size": 4}], ids=str)
 @pytest.mark.parametrize("where", ["anywhere", "connected", "with seeds", "with kinds"])
 @pytest.mark.parametrize("move", ["sweep", *MOVES])
@@ -149,8 +144,7 @@ def test_each_move_is_exact_under_a_prior_without_tables(move, where, limits):
     likelihood = model_cases.likelihoods(5)["product"]
     model = ss.Model(graph, likelihood, prior, exact.MIXED[kept], connected=connected, seeds=seeds, kinds=kinds)
     how = {"lam": 1.0} if move == "sweep" else {"lam": "none", move: 3}
-    iterate = with_log_g(exact.iterate_each, prior.log_g)
-    assert exact.iterated(model, n_draws=effort(500, 2_000), seed=1, iterate=iterate, **how)[0] > 1e-6
+    assert exact.iterated(model, n_draws=effort(500, 2_000), seed=1, **how)[0] > 1e-6
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 20])

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +21,6 @@ from spinseg.graph.adjacency import regions_of
 from spinseg.sampler import chain as chain_module
 from spinseg.sampler import exchangeable
 from spinseg.sampler import pack as pack_module
-from spinseg.sampler.kernels.clusters import rebuild
-from spinseg.sampler.kernels.moves import run_iterations
 from spinseg.sampler.kernels.state import ACCEPTED, PROPOSED
 from spinseg.sampler.pack import new_state
 
@@ -83,23 +80,11 @@ def test_tables_that_are_full_all_the_time_change_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize("keywords", [{}, {"temperatures": [1.0, 1.5]}], ids=["plain", "tempered"])
-def test_the_clock_starts_after_compilation(keywords, monkeypatch):
-    compiling = 0.5
-    calls = []
-
-    def slow_at_first(*arguments):
-        calls.append(arguments)
-        if len(calls) == 1:
-            time.sleep(compiling)
-        return run_iterations(*arguments)
-
-    monkeypatch.setattr(chain_module, "run_iterations", slow_at_first)
+def test_the_clock_goes_on_where_chains_are_continued(keywords):
     model = lattice_model(side=4)
-    began = time.perf_counter()
     part = ss.sample(model, 5, 2, rng=0, workers=1, **keywords)
-    assert 0 < part.seconds < time.perf_counter() - began - compiling
     whole = ss.sample(model, 10, 2, resume_from=part, **keywords)
-    assert whole.seconds > part.seconds
+    assert whole.seconds > part.seconds > 0
 
 
 def test_global_random_state_is_left_alone():
@@ -143,26 +128,13 @@ def small_run(environment: dict[str, str]) -> dict:
 
 
 @exhaustive
-@pytest.mark.xdist_group("cold")
-def test_compiled_equals_interpreted_and_no_index_is_out_of_bounds(cold_run):
+def test_compiled_equals_interpreted():
     compiled = small_run(dict(os.environ))
-    interpreted = small_run({**os.environ, "NUMBA_DISABLE_JIT": "1"})
-    checked = small_run(cold_run.environment)
-    assert compiled.keys() == interpreted.keys() == checked.keys()
+    interpreted = small_run({**os.environ, "SPINSEG_INTERPRETED": "1"})
+    assert compiled.keys() == interpreted.keys()
     for name in compiled:
-        assert compiled[name][0] == interpreted[name][0] == checked[name][0], name
+        assert compiled[name][0] == interpreted[name][0], name
         np.testing.assert_allclose(compiled[name][1], interpreted[name][1], rtol=1e-12)
-
-
-def test_few_compiled_signatures_serve_every_model():
-    for name in model_cases.likelihoods(4):
-        for prior in [*model_cases.priors().values(), *model_cases.priors(min_size=2).values()]:
-            model = lattice_model(name, prior, side=3)
-            ss.sample(model, sweeps=2, chains=1, rng=0)
-    ss.sample(ss.Model(model.graph, model.likelihood, prior, connected=True), sweeps=2, chains=1, rng=0)
-    # Connected or not, and with kinds, which other tests of this process may have.
-    assert len(run_iterations.signatures) <= 3
-    assert len(rebuild.signatures) <= 3
 
 
 # With min_size the tables let a spin-cluster stay before a random number is drawn, and the walks part.
@@ -179,7 +151,6 @@ def test_an_exchangeable_prior_walks_with_its_tabulated_form(limits):
     np.testing.assert_allclose(a.log_posterior, b.log_posterior, atol=1e-8)
 
 
-@exhaustive  # it compiles single steps
 def test_an_exchangeable_prior_is_evaluated_once_for_the_same_sizes(monkeypatch):
     monkeypatch.setattr(exchangeable, "MAX_KNOWN", 50)
     asked, since_full = [], set()

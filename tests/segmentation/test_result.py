@@ -59,7 +59,7 @@ def test_saved_files_are_complete_and_the_same_twice(picture, found, tmp_path):
     )
     assert sum(region["area"] for region in reported["regions"]) == found.labels.size
     assert reported["settings"]["count_weight"] == ss.Photo().count_weight and reported["settings"]["chains"] == 2
-    assert reported["versions"].keys() >= {"python", "spinseg", "numpy", "numba"}
+    assert reported["versions"].keys() >= {"python", "spinseg", "numpy", "scipy"}
     assert sum(reported["n_clusters_posterior"].values()) == pytest.approx(1, abs=1e-4)
 
 

@@ -18,15 +18,13 @@ import model_cases
 import spinseg as ss
 from effort import effort, exhaustive
 from kernel_source import IMPORTS, names_of, source_of
-from spinseg._compiled import jit
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.sampler.kernels.clusters import clear_slot, rebuild
-from spinseg.sampler.kernels.moves import renumber
+from spinseg.partition.numbering import by_first_appearance
 from spinseg.sampler.kernels.state import N_CLUSTERS
 from studies.evaluation.baselines import ddcrp
-from studies.evaluation.baselines import ddcrp_kernels as kernels
-from studies.evaluation.baselines.ddcrp import log_joint, regions_of_links, sample_ddcrp
-from studies.evaluation.baselines.ddcrp_kernels import rebuild_links, sweep
+from studies.evaluation.baselines.ddcrp import log_joint, new_state, regions_of_links, sample_ddcrp
+from studies.evaluation.baselines.ddcrp_kernels import links as kernels
+from studies.evaluation.baselines.ddcrp_kernels.links import Random, link_sweep
 from studies.speed import plain
 
 N_SITES = 4
@@ -81,36 +79,23 @@ def frequencies(links, clusters, graph, regions_are_clusters):
     return np.bincount(index, minlength=known.size)
 
 
-def sweep_each(problem, clusters, links, link_rows, label_rows, rng):
+def sweep_each(problem, link_rows, label_rows, rng):
     """Start at each row of links and clusters, do one sweep, and write where it ends."""
+    numbers = Random(rng)
     for r in range(link_rows.shape[0]):
-        clusters.counters[N_CLUSTERS] = 0
-        for slot in range(clusters.size.size):
-            clear_slot(clusters, slot)
-        for i in range(link_rows.shape[1]):
-            links.link[i] = link_rows[r, i]
-            clusters.label[i] = label_rows[r, i]
-            clusters.counters[N_CLUSTERS] = max(clusters.counters[N_CLUSTERS], label_rows[r, i] + 1)
-        rebuild(problem.target, clusters)
-        rebuild_links(clusters, links)
-        sweep(problem, clusters, links, rng)
-        for i in range(link_rows.shape[1]):
-            link_rows[r, i] = links.link[i]
-        renumber(clusters.label, clusters.rank, label_rows[r])
+        clusters, links = new_state(problem, link_rows[r], label_rows[r])
+        link_sweep(problem.target, clusters, links, numbers)
+        link_rows[r], label_rows[r] = links.link, by_first_appearance(clusters.label)
 
 
-compiled_sweep_each = jit(sweep_each)
-
-
-def p_after_one_sweep(graph, likelihood, alpha, gamma, n_draws, seed, sweep_each=compiled_sweep_each):
+def p_after_one_sweep(graph, likelihood, alpha, gamma, n_draws, seed, sweep_each=sweep_each):
     """Chi-square p-value of the states after one sweep from independent exact draws of the posterior."""
     rng = np.random.default_rng(seed)
     p = probabilities(graph, likelihood, alpha, gamma)
     drawn = rng.choice(p.size, n_draws, p=p)
     links, clusters = (rows[drawn] for rows in states(graph, gamma is None))
     problem = ddcrp.pack_problem(graph, likelihood, alpha, gamma)
-    apart = np.arange(N_SITES, dtype=np.int32)
-    sweep_each(problem, *ddcrp.new_state(problem, apart, apart), links, clusters, rng)
+    sweep_each(problem, links, clusters, rng)
     return exact.p_value(frequencies(links, clusters, graph, gamma is None), p)
 
 
@@ -127,24 +112,29 @@ def test_one_sweep_leaves_the_posterior_of_links_and_clusters_invariant():
 
 
 # The compiled code: what is shared with the sampler of spinseg, as one text, and the rest.
-SHARED, SOURCE = source_of(Path(kernels.__file__).read_text()), IMPORTS.sub("", Path(kernels.__file__).read_text())
+TEXT = (Path(ddcrp.__file__).parent / "ddcrp_kernels" / "links.py").read_text()
+SHARED, SOURCE = source_of(TEXT), IMPORTS.sub("", TEXT)
 FAULTS = {  # what goes wrong: (the line as it is, the line with the fault)
     "nothing": ("", ""),
     "a new cluster has weight 1 instead of gamma": (
-        "return problem.log_weight[links.n_regions[slot]]",
-        "return (problem.log_weight[links.n_regions[slot]] if links.n_regions[slot] else 0.0)",
+        "return links.log_weight[links.n_regions[slot]]",
+        "return (links.log_weight[links.n_regions[slot]] if links.n_regions[slot] else 0.0)",
     ),
     "a cluster has weight 1 instead of its number of regions": (
-        "return problem.log_weight[links.n_regions[slot]]",
-        "return problem.log_weight[min(links.n_regions[slot], 1)]",
+        "return links.log_weight[links.n_regions[slot]]",
+        "return links.log_weight[min(links.n_regions[slot], 1)]",
     ),
-    "the Chinese restaurant process is not normalized": (" - problem.log_total[links.counters[N_REGIONS]]", ""),
+    "the Chinese restaurant process is not normalized": (" - links.log_total[links.counters[N_REGIONS]]", ""),
     "a subtree that becomes a region keeps its cluster": (
-        "        log_weight[d] = links.log_likelihood[slot] + log_prior",
-        "        log_weight[d] = links.log_likelihood[slot] + log_prior if slot == old or n_joining[slot] > 0 else -1e9",
+        "        clusters.log_weight[d] = links.log_likelihood[slot] + log_prior",
+        "        clusters.log_weight[d] = links.log_likelihood[slot] + log_prior"
+        " if slot == old or links.n_joining[slot] > 0 else -1e9",
     ),
     "links inside the subtree are forgotten": ("            n_inside += 1\n", ""),
-    "in its own cluster the subtree counts twice": ("    log_weight[old] = 0.0  # this", "    n_bins = 0  # this"),
+    "in its own cluster the subtree counts twice": (
+        "    state.log_weight[old] = 0.0  # this",
+        "    n_bins = 0  # this",
+    ),
 }
 
 
@@ -155,7 +145,8 @@ def broken(fault):
     shared, own = (source.replace(right, wrong) if right else source for source in (SHARED, SOURCE))
     # `own` finds the names of the kernels, which it does not change.
     names = {name: value for name, value in names_of(shared).items() if not name.startswith("__")}
-    return types.FunctionType(sweep_each.__code__, names_of(own, names))
+    names = names_of(own, names) | {"new_state": new_state, "by_first_appearance": by_first_appearance}
+    return types.FunctionType(sweep_each.__code__, names)
 
 
 @exhaustive
@@ -224,7 +215,7 @@ def test_regions_tables_counts_and_log_joint_equal_those_recomputed(alpha, gamma
     clusters, links = ddcrp.new_state(problem, chain.links, chain.clusters)
     rng = np.random.default_rng(2)
     for _ in range(30):
-        while kernels.sweep(problem, clusters, links, rng) == kernels.FULL:
+        while kernels.link_sweep(problem.target, clusters, links, Random(rng)) == kernels.FULL:
             clusters, links = ddcrp.resized(clusters, links)
         k = int(clusters.counters[N_CLUSTERS])
         labels = clusters.slot_of[clusters.label].astype(np.int32)
@@ -258,15 +249,18 @@ def check_lists(links):
 def test_running_out_of_slots_changes_nothing():
     graph, sweeps = SiteGraph.grid((8, 8)), 20
     problem = ddcrp.pack_problem(graph, ss.Flat(), 2.0, 20.0)
-    apart = np.arange(graph.n_sites, dtype=np.int32)
-    clusters, links = ddcrp.new_state(problem, apart, apart)  # tables for as many clusters as sites
-    links.link[:], clusters.label[:], clusters.size[:] = ddcrp.spanning_links(graph), 0, 0
-    clusters.counters[N_CLUSTERS] = 1
-    rebuild(problem.target, clusters)
-    rebuild_links(clusters, links)
+    apart, one = np.arange(graph.n_sites, dtype=np.int32), np.zeros(graph.n_sites, np.int32)
+    few, links = ddcrp.new_state(problem, ddcrp.spanning_links(graph), one)
+    many, _ = ddcrp.new_state(problem, apart, apart)  # tables for as many clusters as sites
+    of_all = np.zeros(many.size.size, np.int64)
+    many.label[:], many.size[:], many.counters[N_CLUSTERS] = 0, 0, 1
+    many.size[0], of_all[0] = graph.n_sites, 1
+    clusters = many
+    links = links._replace(n_regions=of_all, n_joining=0 * of_all, log_likelihood=np.zeros(of_all.size))
+    assert few.size[0] == clusters.size[0]
     rng, n_clusters = np.random.default_rng(4), []
     for _ in range(sweeps):
-        assert kernels.sweep(problem, clusters, links, rng) == kernels.DONE
+        assert kernels.link_sweep(problem.target, clusters, links, Random(rng)) == kernels.DONE
         n_clusters.append(clusters.counters[N_CLUSTERS])
     assert max(n_clusters) > ddcrp.new_state(problem, links.link, 0 * apart)[1].n_regions.size
     chain = sample_ddcrp(graph, ss.Flat(), sweeps, alpha=2.0, gamma=20.0, init="one", rng=4)
@@ -293,17 +287,9 @@ def test_compiled_equals_interpreted():
         run = subprocess.run([sys.executable, "-c", SMALL_RUN], **place, check=True, capture_output=True, text=True)
         return json.loads(run.stdout)
 
-    for compiled, interpreted in zip(small_run(), small_run(NUMBA_DISABLE_JIT="1"), strict=True):
+    for compiled, interpreted in zip(small_run(), small_run(SPINSEG_INTERPRETED="1"), strict=True):
         assert compiled[:2] == interpreted[:2]
         np.testing.assert_allclose(compiled[2], interpreted[2], rtol=1e-12)
-
-
-def test_one_compiled_signature_serves_every_problem():
-    for likelihood in LIKELIHOODS.values():
-        for gamma in GAMMAS:
-            sample_ddcrp(GRAPHS["ring with a chord"], likelihood, 3, gamma=gamma, thin=2, rng=0)
-    assert len(kernels.run.signatures) == 1
-    assert len(kernels.rebuild_links.signatures) == 1
 
 
 @pytest.mark.parametrize("gamma", [None, 1.0])

@@ -15,15 +15,13 @@ class Progress(NamedTuple):
     """How far sampling has come: the sweeps of all chains together, and the state of the slowest chain.
 
     `total` is the number of sweeps that are expected, which may change, and `stage` says what is being done, in words.
-    Before the first sweep, as while an image is read, `done` is 0, `total` is 1 and there are no clusters. While
-    `compiling` is true, the sampler is being compiled for this machine.
+    Before the first sweep, as while an image is read, `done` is 0, `total` is 1 and there are no clusters.
     """
 
     done: int
     total: int
     n_clusters: int
     log_posterior: float
-    compiling: bool = False
     stage: str = "sampling"
 
 
@@ -36,7 +34,7 @@ Count = Callable[[int, int, str], None]
 def reporting(progress: bool | Report | None, name: str = "") -> Iterator[Report]:
     """A function to call with a Progress, which has stages: one that calls the caller's, or draws a bar for True.
 
-    By default, for None, only the notice of compiling is printed, and for False nothing.
+    For None and False nothing is printed.
     """
     if callable(progress):
         yield progress if hasattr(progress, "stage") else _Staged(progress)
@@ -44,7 +42,7 @@ def reporting(progress: bool | Report | None, name: str = "") -> Iterator[Report
         with _sampling_bar(name) as report:
             yield report
     else:
-        yield compiling_notice() if progress is None else lambda progress: None
+        yield lambda progress: None
 
 
 @contextmanager
@@ -70,20 +68,6 @@ def counting(shown: bool) -> Iterator[Count]:
                 due = time.monotonic() + LINE_SECONDS
 
         yield count
-
-
-def compiling_notice() -> Report:
-    """A function to call with a Progress that prints once that the sampler is being compiled, and nothing else."""
-    printed = False
-
-    def report(progress: Progress) -> None:
-        nonlocal printed
-        if progress.compiling and not printed:
-            printed = True
-            line = "Compiling the sampler for this machine, this once: it takes 10 to 30 seconds, longer on a busy one."
-            print_line(line)
-
-    return report
 
 
 def stage_of(report: Any) -> Stage:
@@ -118,7 +102,7 @@ class _Staged:
 
 @contextmanager
 def _sampling_bar(name: str) -> Iterator[Report]:
-    """A bar that disappears in the end; where there is no terminal, only the notice of compiling."""
+    """A bar that disappears in the end; nothing where there is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bars
@@ -144,12 +128,11 @@ def _sampling_bar(name: str) -> Iterator[Report]:
             self.update(self.task_ids[0], description=words)
 
         def __call__(self, progress: Progress) -> None:
-            notice(progress)  # what is printed appears above the bar
             self.update(self.task_ids[0], completed=progress.done, total=progress.total * self.share)
 
-    console, notice = Console(stderr=True), compiling_notice()
+    console = Console(stderr=True)
     if not console.is_interactive and not console.is_jupyter:
-        yield notice
+        yield lambda progress: None
         return
     words = TextColumn("{task.description}", markup=False)
     with Bar(BarColumn(), words, console=console, transient=True) as bar:

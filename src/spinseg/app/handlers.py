@@ -141,8 +141,6 @@ class Handlers:
         try:
             while not loop.closed and not self.sessions.stopping():
                 began, changed, frame = time.monotonic(), loop.changed, loop.frame(stage, n_sent)
-                if not frame["sweeps"] and not self.sessions.compiled.is_set():
-                    frame["state"] = "compiling"
                 stage, n_sent = frame["stage"], frame["sweeps"]
                 yield f"data: {json.dumps(frame)}\n\n"
                 with contextlib.suppress(TimeoutError):

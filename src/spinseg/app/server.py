@@ -107,19 +107,11 @@ def application(sessions: Sessions, started: Callable[[], None] = lambda: None) 
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(N_THREADS))
         reaping = asyncio.create_task(sessions.reap_idle())
-        threading.Thread(target=compile_sampler, daemon=True).start()
         started()
         yield
         reaping.cancel()
         for session in sessions.by_id.values():
             session.loop.close()
-
-    def compile_sampler() -> None:
-        try:
-            sessions.compile()
-        except RuntimeError:
-            if not sessions.stopping():  # else it cannot start threads any more, and nobody waits for it
-                raise
 
     error_handlers: dict[Any, Any] = {
         Refused: lambda request, error: error_response(error.status, str(error)),

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import ctypes
 import secrets
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,14 +19,14 @@ from spinseg.app.controls import RESTARTING, UserSettings, controls
 from spinseg.app.run_loop import MAX_RUNNING_CHAINS, NotYet, RunLoop
 from spinseg.app.words import Refused, in_user_words
 from spinseg.image.contrast import Contrast, contrast_of
-from spinseg.image.picture import Picture, as_picture
+from spinseg.image.picture import Picture
 from spinseg.image.render import brightened
 from spinseg.image.seeds import SeedPoints
 from spinseg.image.working import reduce_blocks, working_copy
 from spinseg.partition.pairs import co_clustering
 from spinseg.sampler.chains import Chains
 from spinseg.sampler.starts import with_seeds
-from spinseg.segmentation.presets.preset import Preset, chosen_preset
+from spinseg.segmentation.presets.preset import chosen_preset
 from spinseg.segmentation.problem import Problem, prepare
 from spinseg.segmentation.report.pictures import draw_words, spread_draws
 from spinseg.segmentation.result import Segmentation
@@ -288,7 +287,6 @@ class Sessions:
 
     def __init__(self) -> None:
         self.by_id: dict[str, Session] = {}
-        self.compiled = threading.Event()
         self.stopping: Callable[[], bool] = lambda: False
 
     def add(self, session: Session) -> str:
@@ -324,19 +322,6 @@ class Sessions:
                 if idle_seconds > CLOSE_SECONDS:
                     self.by_id.pop(session_id).loop.close()
                     asyncio.get_running_loop().run_in_executor(None, release_memory)
-
-    def compile(self) -> None:
-        """Do once all that a session does, so that the code is compiled and loaded before the first image comes."""
-        try:
-            rows, columns = np.mgrid[:96, :128]
-            picture = as_picture(((rows // 24 + columns // 32) % 4 * 60).astype(np.uint8))
-            for name, kind in Preset.known.items():
-                run = ChainRun.create(prepare(picture, kind()), UserSettings(name))
-                run.sampler.advance(min(16, run.n_left))
-                run.agreement(run.draws())
-                run.segmentation()
-        finally:
-            self.compiled.set()
 
 
 def _new_sites_note(changes: set[str], before: Problem, after: Problem) -> str:

@@ -13,7 +13,7 @@ from scipy.ndimage import gaussian_gradient_magnitude
 
 from spinseg._validation import check_int, finite_array, invalid
 from spinseg.graph.adjacency import checked_sites, pixel_table
-from spinseg.image.kernels import add_to_sites, find_nearest
+from spinseg.image.kernels.pixels import add_to_sites, find_nearest
 from spinseg.image.layout import ChannelAxis
 from spinseg.image.picture import Picture, as_picture, cielab
 
@@ -184,6 +184,7 @@ def k_means(points: NDArray[np.float32], n_words: int, rng: np.random.Generator)
 def nearest_center(points: NDArray[np.float32], centers: NDArray[np.float32]) -> NDArray[np.int32]:
     """Return the index of the center c nearest to each point p, the first of these: argmin |c|^2 / 2 - c.p."""
     half_norms, found = np.square(centers).sum(axis=1) / 2, np.empty(len(points), np.int32)
+    points = np.ascontiguousarray(points, np.float32)
     find_nearest(points, np.ascontiguousarray(centers.T), half_norms, np.empty_like(half_norms), found)
     return found
 

@@ -16,8 +16,8 @@ from skimage.measure import label
 from spinseg.graph.adjacency import boundary_pairs
 from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.features import site_histograms, site_sizes
+from spinseg.image.kernels.outlines import move_pixels, shorten
 from spinseg.image.layout import Floats, Ints, Mask
-from spinseg.image.outline_kernels import move_pixels, shorten
 from spinseg.image.working import WorkingCopy, any_in_blocks, block_means, flooded
 from spinseg.partition.pairs import separation_probability
 
@@ -158,7 +158,13 @@ def refine_classes(sites: Ints, class_of: Ints, words: NDArray[np.integer], n_wo
     strides = np.cumprod([1, *moved.shape[:0:-1]])
     offsets = np.concatenate([strides, -strides])
     log_frequency = word_log_frequencies(sites, class_of, words, n_words)
-    how = (class_of, offsets, log_frequency, OUTLINE_COUPLING[sites.ndim], site_sizes(sites))
+    how = (
+        np.ascontiguousarray(class_of, np.int32),
+        offsets,
+        log_frequency,
+        OUTLINE_COUPLING[sites.ndim],
+        site_sizes(sites),
+    )
     flat = moved.ravel()
     for _ in range(MAX_CLASS_PASSES):
         if not move_pixels(flat, padded_words.ravel(), *how):

@@ -15,7 +15,7 @@ from spinseg._validation import check_choice, check_int, check_real, finite_arra
 from spinseg.graph.adjacency import edge_saddles, region_adjacency
 from spinseg.graph.merging import merge_in_rounds, nearest_pairs
 from spinseg.image.features import gradient_magnitude, site_means, site_sizes
-from spinseg.image.kernels import drain
+from spinseg.image.kernels.pixels import drain
 from spinseg.image.layout import ChannelAxis, Ints, Mask
 from spinseg.image.picture import Picture, as_picture
 from spinseg.partition.numbering import by_first_appearance

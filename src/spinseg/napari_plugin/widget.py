@@ -187,9 +187,6 @@ class SegmentationPanel(QWidget):
     def _tell_progress(self, progress: Progress) -> None:
         if not self.button.isEnabled():
             return
-        if progress.compiling:
-            self.status.setText("Compiling the sampler for this machine, this once: it takes 10 to 30 seconds ...")
-            return
         if progress.n_clusters == 0:  # before the first sweep
             self.status.setText(f"{progress.stage.capitalize()} ...")
             return

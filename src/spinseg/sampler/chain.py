@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from spinseg._validation import finite_array, invalid
 from spinseg.model.posterior import Model
-from spinseg.model.priors import ExchangeablePrior
-from spinseg.sampler.exchangeable import with_log_g
+from spinseg.sampler.exchangeable import SizePrior
 from spinseg.sampler.kernels.moves import run_iterations
 from spinseg.sampler.kernels.state import (
     CONNECTED,
@@ -30,7 +29,7 @@ from spinseg.sampler.kernels.state import (
     Record,
     Target,
 )
-from spinseg.sampler.pack import arrays_of, new_records, new_state, resized, state_from
+from spinseg.sampler.pack import arrays_of, new_records, new_state, record_of, resized, state_from
 
 if TYPE_CHECKING:
     from spinseg.sampler.concentration import ConcentrationUpdate
@@ -51,7 +50,7 @@ class Chain:
     done : int
         Sweeps finished.
     began : float
-        When the first sweep began, by `time.perf_counter`, after compilation; infinite before.
+        When the first sweep began, by `time.perf_counter`; infinite before.
     after_sweep : ConcentrationUpdate or None
         What else is updated after each sweep.
     """
@@ -72,9 +71,6 @@ class Chain:
         self.model = model
         self.place_at(labels, log_posterior, kinds)
         self.done, self.began = 0, math.inf
-        self.run: Callable[..., Any] = run_iterations
-        if isinstance(model.prior, ExchangeablePrior):
-            self.run = with_log_g(run_iterations, model.prior.log_g)
 
     def place_at(self, labels: NDArray[np.int32], log_posterior: float, kinds: NDArray[np.int32] | None = None) -> None:
         """Continue from a partition, the best so far."""
@@ -87,13 +83,16 @@ class Chain:
     def advance(self, sweeps: int, seconds: float = math.inf) -> None:
         """Continue to `sweeps` sweeps in all, for about `seconds`, or until stopped."""
         if self.began == math.inf:
-            self.run(self.target, self.state, self.record, self.plan, self.done, self.done, self.rng)  # compiles it
             self.began = time.perf_counter()
         began, chunk, status = time.perf_counter(), 1, DONE
         while self.done < sweeps and status != STOPPED and time.perf_counter() - began < seconds:
             before, clock = self.done, time.perf_counter()
             until = min(self.done + (chunk if self.after_sweep is None else 1), sweeps)
-            status, self.done = self.run(self.target, self.state, self.record, self.plan, self.done, until, self.rng)
+            status, self.done = run_iterations(
+                self.target, self.state, self.record, self.plan, self.done, until, self.rng
+            )
+            if isinstance(self.target.log_g, SizePrior):
+                self.target.log_g.check()
             if status == DONE and self.after_sweep is not None:
                 self.after_sweep(self)
                 self.record.log_posterior[self.done - 1] = self.log_posterior  # that of the new concentration
@@ -252,7 +251,7 @@ def checked_temperatures(temperatures: Sequence[float] | None) -> list[float]:
 
 def new_record(sweeps: int, n_sites: int, has_kinds: bool = False) -> Record:
     """The record of one chain that keeps no draws."""
-    return Record(*(array[0] for array in new_records(1, sweeps, 0, n_sites, has_kinds)))
+    return record_of(new_records(1, sweeps, 0, n_sites, has_kinds), 0)
 
 
 def with_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:

@@ -42,7 +42,7 @@ class Chains:
         middle component. It may lie well below the mode, since chains stay in the typical set. `best_kinds` are its
         kinds.
     seconds : float
-        Wall time of the sampling, without the compilation before the first sweep.
+        Wall time of the sampling.
     burn_in, thin : int
         Sweeps that gave no draws, and the number of sweeps for each draw after them.
     acceptance : dict of (chain,) arrays

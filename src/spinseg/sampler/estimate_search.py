@@ -265,7 +265,7 @@ def _descend(
     if tables.start.size > 0:
         improve, reallocate = kernels.improve_connected, kernels.reallocate_connected
         if start is None or start.min() < 0:
-            loss += kernels.allocate_connected(tables, rng.permutation(n_sites))
+            loss += kernels.allocate_connected(tables, rng.permutation(n_sites), n_sites)
             if loss == np.inf:
                 return loss, tables
     while change < -min_gain:
@@ -321,12 +321,12 @@ def _make_tables(
         member=np.empty(n_sites, np.int64),
         shared=np.empty(weight.size, np.int64),
         kept=np.empty(weight.size, np.uint32),
-        start=np.empty(0, np.int64) if graph is None else graph.start,
-        neighbor=np.empty(0, np.int32) if graph is None else graph.neighbors,
-        queue=np.zeros(n_searched, np.int32),
-        place=np.zeros(n_searched, np.int32),
-        pending=np.zeros(n_searched, np.int32),
-        seed=np.zeros(n_sites, np.int64) if seeds is None else seeds,
+        start=np.empty(0, np.uint64) if graph is None else graph.start.astype(np.uint64),
+        neighbor=np.empty(0, np.uint32) if graph is None else graph.neighbors.astype(np.uint32),
+        queue=np.zeros(n_searched, np.uint32),
+        place=np.zeros(n_searched, np.uint32),
+        pending=np.zeros(n_searched, np.uint32),
+        seed=np.zeros(n_sites, np.int64) if seeds is None else seeds.astype(np.int64),
         clock=np.zeros(1, np.int64),
         changed=np.zeros(capacity, np.int64),
         merged=np.zeros(capacity, np.int64),

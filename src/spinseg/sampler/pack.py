@@ -1,6 +1,7 @@
 """From a model to the arrays of the compiled sampler: the one place that fixes their types and layout."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
@@ -12,11 +13,11 @@ from spinseg.model.likelihoods import DenseTerm, HistogramTerm, Likelihood, Prod
 from spinseg.model.posterior import Model
 from spinseg.model.priors import log_rising
 from spinseg.partition.numbering import checked_labels
+from spinseg.sampler.exchangeable import SizePrior
 from spinseg.sampler.kernels.clusters import rebuild
 from spinseg.sampler.kernels.kinds import sum_kinds
 from spinseg.sampler.kernels.likelihood import FAMILIES, packed
 from spinseg.sampler.kernels.moves import MOVES, PROPOSALS
-from spinseg.sampler.kernels.regrowth import seed_weight
 from spinseg.sampler.kernels.state import (
     LOG_POSTERIOR,
     N_CLUSTERS,
@@ -52,6 +53,7 @@ def pack(
     nothing = np.zeros(n_sites + 1)  # for a prior without tables: its log g is added outside the compiled code
     log_v, log_w = (np.ascontiguousarray(table, np.float64) for table in model.tables or (nothing, nothing))
     target = Target(
+        log_g=None if model.tables else SizePrior(model.prior.log_g),
         start=graph.start.astype(np.uint64),
         upper=(graph.start[:-1] + before).astype(np.uint64),
         neighbor=graph.neighbors.astype(np.uint32),
@@ -162,7 +164,7 @@ def couplings_of(model: Model, strength: NDArray[np.float64]) -> Fields:
     if model.connected:
         delay = np.exp(-np.clip(beta, -MAX_LOG_DELAY, MAX_LOG_DELAY))
         delay[joined[graph.edge_of]] = 0.0
-        weights = getattr(seed_weight, "py_func", seed_weight)(delay)
+        weights = seed_weight(delay)
         sums = np.concatenate([[0.0], np.cumsum(weights)])[graph.start]
     return {
         "beta": beta,
@@ -386,10 +388,34 @@ def state_from(target: Target, arrays: Mapping[str, NDArray]) -> State:
     return state
 
 
-def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int, has_kinds: bool = False) -> Record:
+def seed_weight(delay: NDArray[np.float64]) -> NDArray[np.float64]:
+    """That of `kernels.regrowth`, of many edges."""
+    return delay / (1.0 + delay) + 0.02
+
+
+class Records(NamedTuple):
+    """The records of several chains: the fields of `Record`, each with a leading axis for the chains."""
+
+    log_posterior: NDArray[np.float64]
+    n_clusters: NDArray[np.int32]
+    draw: NDArray[np.int32]
+    best: NDArray[np.int32]
+    best_log_posterior: NDArray[np.float64]
+    kind: NDArray[np.int32]
+    best_kind: NDArray[np.int32]
+    spin: NDArray[np.uint32]
+    move_counts: NDArray[np.int64]
+
+
+def record_of(records: Records, r: int) -> Record:
+    """The record of one chain: views of those of all chains."""
+    return Record(**{name: array[r] for name, array in records._asdict().items()})
+
+
+def new_records(chains: int, sweeps: int, n_draws: int, n_sites: int, has_kinds: bool = False) -> Records:
     """Room for all that is kept, with a leading axis for the chains."""
     n_of_kinds = n_sites if has_kinds else 0
-    return Record(
+    return Records(
         log_posterior=np.empty((chains, sweeps)),
         n_clusters=np.empty((chains, sweeps), np.int32),
         draw=np.empty((chains, n_draws, n_sites), np.int32),

@@ -31,8 +31,8 @@ from spinseg.sampler.checkpoint import (
 )
 from spinseg.sampler.concentration import ConcentrationUpdate, checked_gamma
 from spinseg.sampler.kernels.moves import REGROUP, REGROW
-from spinseg.sampler.kernels.state import Plan, Record, Target
-from spinseg.sampler.pack import couplings_of, new_records, pack
+from spinseg.sampler.kernels.state import Plan, Target
+from spinseg.sampler.pack import Records, couplings_of, new_records, pack, record_of
 from spinseg.sampler.plan import (
     MOVES,
     Lam,
@@ -102,8 +102,8 @@ class Sampler:
     workers : int, optional
         Threads; by default one for each chain, up to the number of processors.
     progress : bool or callable, optional
-        True shows a bar on standard error; a callable is called with a `Progress`. By default only the first run on a
-        machine prints a line, that it compiles; False prints nothing.
+        True shows a bar on standard error; a callable is called with a `Progress`. By default, and for False,
+        nothing is printed.
 
     Attributes
     ----------
@@ -215,7 +215,7 @@ class Sampler:
         self.__dict__ |= state
         self._due = 0.0
         for r, runner in enumerate(self.runners):
-            runner.record, runner.began = _record_of(self.records, r), math.inf
+            runner.record, runner.began = record_of(self.records, r), math.inf
 
     @property
     def n_sweeps(self) -> int:
@@ -299,7 +299,7 @@ class Sampler:
         return about, list(self._states)
 
     def _elapsed(self) -> float:
-        """Seconds spent in `advance`, without the compilation before the first sweep."""
+        """Seconds spent in `advance`."""
         began = max(self._started, min(runner.began for runner in self.runners))
         return self._seconds + max(time.perf_counter() - began, 0.0)
 
@@ -440,11 +440,6 @@ def _packed(components: Sequence[Model], lam: Lam, moves: str, burn_in: int, thi
     return targets, plan
 
 
-def _record_of(records: Record, r: int) -> Record:
-    """The record of one runner: views of those of all runners."""
-    return Record(*(array[r] for array in records))
-
-
 def _runners(
     components: Sequence[Model],
     targets: Sequence[Target],
@@ -452,7 +447,7 @@ def _runners(
     temperatures: list[float],
     gamma: tuple[float, float] | None,
     starts: Sequence[NDArray[np.int32]],
-    records: Record,
+    records: Records,
     streams: Sequence[np.random.Generator],
 ) -> list[Chain]:
     """The chains before their first sweep, tempered or with their concentration sampled if asked.
@@ -464,7 +459,7 @@ def _runners(
     known: dict[tuple[int, int], tuple[float, NDArray[np.int32] | None]] = {}
     for r, (start, rng) in enumerate(zip(starts, streams, strict=True)):
         model, target = components[r // n_chains], targets[r // n_chains]
-        record = _record_of(records, r)
+        record = record_of(records, r)
         place = r // n_chains, id(start)
         if place not in known:
             kinds = starting_kinds(model, target, start)

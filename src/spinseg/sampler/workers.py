@@ -1,16 +1,13 @@
 """Advance several chains in threads, with progress and interruption."""
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 
 from spinseg._run.progress import Progress, Report
 from spinseg.sampler.chain import Chain
-from spinseg.sampler.kernels.moves import run_iterations
 
 TURN_SECONDS = 0.1  # for which a chain is advanced before it is the turn of the next
-LOADING_SECONDS = 1.5  # within which a sampler that was compiled before is loaded
 
 
 def advance_all(
@@ -44,14 +41,13 @@ def advance_all(
             if runners[c].done < sweeps and not runners[c].stopped:
                 turns.put(c)
 
-    began = time.perf_counter()
     with ThreadPoolExecutor(workers) as pool:
         waiting: set[Future[None]] = set()
         try:
             waiting |= {pool.submit(work) for _ in range(workers)}
             while waiting:
                 finished, waiting = wait(waiting, TURN_SECONDS, return_when=FIRST_EXCEPTION)
-                report(_progress(runners, total_sweeps, time.perf_counter() - began))
+                report(_progress(runners, total_sweeps))
                 for future in finished:
                     future.result()
                 meanwhile()
@@ -62,10 +58,8 @@ def advance_all(
             raise
 
 
-def _progress(runners: Sequence[Chain], sweeps: int, seconds: float) -> Progress:
-    """Sweeps of all runners together after some seconds, and the state of the slowest."""
+def _progress(runners: Sequence[Chain], sweeps: int) -> Progress:
+    """Sweeps of all runners together, and the state of the slowest."""
     slowest = min(runners, key=lambda runner: runner.done)
     total = sum(runner.done for runner in runners)
-    compiled = total > 0 or bool(getattr(run_iterations, "signatures", True))
-    compiling = not compiled and seconds > LOADING_SECONDS
-    return Progress(total, sweeps * len(runners), slowest.n_clusters, slowest.log_posterior, compiling)
+    return Progress(total, sweeps * len(runners), slowest.n_clusters, slowest.log_posterior)

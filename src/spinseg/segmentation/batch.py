@@ -14,14 +14,9 @@ from typing import Any, NamedTuple
 from spinseg._errors import TaskFailure
 from spinseg._run.atomic import print_line, printable
 from spinseg._run.executor import CheckInterrupt, check_jobs, deferred_sigint, run_tasks
-from spinseg._run.progress import Progress, Report, compiling_notice, reporting, stage_of
+from spinseg._run.progress import Progress, Report, reporting, stage_of
 from spinseg._validation import InvalidInput, check_writable
-from spinseg.graph.site_graph import SiteGraph
 from spinseg.image.formats import images_in, is_zarr
-from spinseg.model.likelihoods import Flat
-from spinseg.model.posterior import Model
-from spinseg.model.priors import DirichletProcess
-from spinseg.sampler.sampler import sample
 from spinseg.segmentation.files import FILES, check_inputs_kept
 from spinseg.segmentation.result import SegmentationInterrupted
 from spinseg.segmentation.resume import check_folder, expected_result, finished_result
@@ -159,9 +154,6 @@ def segment_files(
     if progress and len(tasks) > 1:
         at_a_time = "" if dask is not None or jobs == 1 else f", {min(jobs, len(tasks))} at a time"
         print_line(f"{len(tasks)} images{at_a_time}")
-    if dask is None and any(os.path.isfile(source) for source, _ in tasks.values()):  # otherwise all of them fail
-        settings = expected["settings"][0]
-        compile_sampler(progress, connected=settings["connected"], kinds="kinds" in settings)
     serial = dask is None and min(jobs, len(tasks)) <= 1
     how: dict[str, Any] = {"overwrite": overwrite or resume, "also": also}
     how |= {"keywords": keywords, "progress": progress} if serial else {"keywords": keywords | {"workers": 1}}
@@ -251,15 +243,3 @@ def _outcome_before(
         outcome = Outcome.failed(source, folder, TaskFailure.from_exception(error)._replace(traceback=""))
         return outcome._replace(is_kept=isinstance(error, FileExistsError))
     return None
-
-
-def compile_sampler(progress: bool, *, connected: bool = True, kinds: bool = False) -> None:
-    """Compile the sampler of such models, unless it is compiled already, so that not every process does so for itself.
-
-    The greedy start comes second, because only sampling reports that it compiles.
-    """
-    prior = DirichletProcess(1.0)
-    tiny = Model(SiteGraph(2, [[0, 1]]), Flat(), prior, connected=connected, kinds=prior if kinds else None)
-    notice = compiling_notice() if progress else False
-    for init in ("one", "greedy"):
-        sample(tiny, sweeps=1, chains=1, init=init, progress=notice)

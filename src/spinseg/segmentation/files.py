@@ -35,7 +35,7 @@ OPTIONAL_FILES = (*POLYGON_FILES, "regions.csv", "boundary_probability.tif")  # 
 REPORT_DETAILS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # that the report shows beside the chosen one, unless near it
 STROKE = "#d81b60"  # of outlines in SVG, seldom a color of photographs
 MAX_LISTED = 2  # of files that are kept
-LIBRARIES = ("numpy", "scipy", "numba", "scikit-image")
+LIBRARIES = ("numpy", "scipy", "scikit-image")
 
 
 def save(

@@ -105,7 +105,7 @@ def _sample_for(
 ) -> Chains:
     """Chains that sample for a time, FEWEST_SWEEPS at least; the first half of their sweeps is burn-in.
 
-    The arguments are those of `Sampler`. The time that compiling takes does not count.
+    The arguments are those of `Sampler`.
     """
     began, end = time.monotonic(), math.inf
 
@@ -121,10 +121,7 @@ def _sample_for(
         end = began + seconds
         stage("sampling", 1.0)
         try:
-            ready = time.monotonic()
             sampler.advance(1)
-            compiled = time.monotonic() - ready - sampler.chains.seconds
-            began, end = began + compiled, end + compiled
             while left := sampler.max_sweeps - sampler.n_sweeps:
                 now, done = time.monotonic(), sampler.n_sweeps
                 enough = int((end - now) / max(now - began, 1e-9) * done)  # the first sweeps are slower than the others

@@ -7,6 +7,7 @@ a cluster. In the rdd-CRP a Chinese restaurant process assigns regions to cluste
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
@@ -22,14 +23,26 @@ from spinseg.model.priors import DirichletProcess
 from spinseg.partition.numbering import checked_labels
 from spinseg.sampler import pack
 from spinseg.sampler.kernels.moves import attempts_at
-from spinseg.sampler.kernels.state import LOG_POSTERIOR, Plan, Record, State
-from studies.evaluation.baselines import ddcrp_kernels as kernels
-from studies.evaluation.baselines.ddcrp_kernels import FULL, N_CLUSTERS, Links, Problem
+from spinseg.sampler.kernels.state import FULL, LOG_POSTERIOR, N_CLUSTERS
+from spinseg.sampler.kernels.state import Target as PackedTarget
+from studies.evaluation.baselines.ddcrp_kernels import links as kernels
+from studies.evaluation.baselines.ddcrp_kernels.links import Links, Plan, Record, State, Target
 
 STARTS = ("singletons", "one")
 CHUNK = 10  # sweeps of one compiled call; Ctrl-C takes effect between calls
 
 Labels = NDArray[np.int32]
+
+
+class Problem(NamedTuple):
+    """The posterior. Prior, couplings and bond strengths of the target are not used."""
+
+    packed: PackedTarget
+    target: Target  # the same arrays, for the kernels of links, which are a module of their own
+    alpha: float
+    log_weight: NDArray[np.float64]  # (n + 1,); as in `Links`
+    log_total: NDArray[np.float64]  # (n + 1,)
+    regions_are_clusters: bool  # the dd-CRP
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,13 +147,13 @@ def sample_ddcrp(
     clusters, links = new_state(problem, start_links, start_labels)
     log_prior = _log_prior(graph, start_links, start_labels, alpha, gamma)
     clusters.scalars[LOG_POSTERIOR] = log_prior + clusters.value.sum()
-    record = Record(*(array[0] for array in pack.new_records(1, sweeps, n_draws, graph.n_sites)))
+    record = record_of(pack.new_records(1, sweeps, n_draws, graph.n_sites))
     record.best[:], record.best_log_posterior[0] = start_labels, clusters.scalars[LOG_POSTERIOR]
     plan, rng = Plan(np.zeros(1), attempts_at(), 1.0, burn_in, every), generator(rng)
     n_regions, done = np.empty(sweeps, np.int32), 0
     while done < sweeps:
         until = min(done + CHUNK, sweeps)
-        status, done = kernels.run(problem, clusters, links, record, n_regions, plan, done, until, rng)
+        status, done = kernels.run(problem.target, clusters, links, record, n_regions, plan, done, until, rng)
         if status == FULL or links.n_regions.size > 64 + 8 * clusters.counters[N_CLUSTERS]:
             clusters, links = resized(clusters, links)
     return LinkChain(
@@ -234,14 +247,18 @@ def pack_problem(graph: SiteGraph, likelihood: Likelihood, alpha: float, gamma: 
     log_weight[0] = 0.0  # a region of the dd-CRP can only be a new cluster
     if gamma is not None:
         log_weight, log_total = np.log(np.append(gamma, regions[1:])), np.log(gamma + regions)
-    return Problem(target, alpha, log_weight, log_total, regions_are_clusters=gamma is None)
+    return Problem(target, Target(**target._asdict()), alpha, log_weight, log_total, regions_are_clusters=gamma is None)
 
 
 def new_state(problem: Problem, links: Labels, labels: Labels) -> tuple[State, Links]:
     """Return the state of a chain at these links and clusters, before its first sweep, with a log joint of 0."""
-    clusters = pack.new_state(problem.target, labels, 0.0)
+    clusters = State(**pack.new_state(problem.packed, labels, 0.0)._asdict())
     n_sites, capacity = links.size, clusters.size.size
     state = Links(
+        problem.alpha,
+        problem.regions_are_clusters,
+        log_weight=problem.log_weight,
+        log_total=problem.log_total,
         link=links.astype(np.int32),
         first_source=np.full(n_sites, -1, np.int32),
         next_source=np.full(n_sites, -1, np.int32),
@@ -254,6 +271,11 @@ def new_state(problem: Problem, links: Labels, labels: Labels) -> tuple[State, L
     )
     kernels.rebuild_links(clusters, state)
     return clusters, state
+
+
+def record_of(records: pack.Records) -> Record:
+    """Return the record of the first chain, for the kernels of links."""
+    return Record(**{name: array[0] for name, array in records._asdict().items()})
 
 
 def resized(clusters: State, links: Links) -> tuple[State, Links]:

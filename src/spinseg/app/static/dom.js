@@ -39,7 +39,7 @@ export const significant = (value, digits) => Number(value.toPrecision(digits));
 // Messages: what is being done, the state of the chains, and errors.
 
 const ERROR_DURATION = 12000; // milliseconds
-const BUSY = ["building", "compiling"];
+const BUSY = ["building"];
 
 const NO_ACTIONS = ["Tab", "Shift", "Control", "Alt", "Meta"]; // keys
 
@@ -72,7 +72,6 @@ export function hideError() {
 
 const STATES = {
   building: () => "Preparing the image.",
-  compiling: () => "Compiling the sampler. This takes 10 to 30 seconds, once on each computer.",
   done: ({ most_sweeps }) => `The maximum of ${count(most_sweeps)} sweeps is reached. Export the result, or restart.`,
 };
 // For screen readers alone: the image shows these states.
@@ -85,7 +84,7 @@ const SPOKEN = {
 export function showState(frame, note) {
   const { state, doing } = frame;
   const busy = BUSY.includes(state) || Boolean(doing);
-  const text = (state !== "compiling" && doing) || note || STATES[state]?.(frame);
+  const text = doing || note || STATES[state]?.(frame);
   byId("status").classList.toggle("visually-hidden", !text);
   byId("status").classList.toggle("busy", busy);
   write(byId("status"), text || SPOKEN[state]?.(frame) || "");

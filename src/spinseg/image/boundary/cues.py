@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from spinseg.graph.adjacency import boundary_pairs, edge_index, edge_means
 from spinseg.graph.site_graph import SiteGraph
-from spinseg.image import kernels
 from spinseg.image.boundary.maps import N_TEXTONS, BoundaryMaps, Gradient
 from spinseg.image.boundary.network import RADII
 from spinseg.image.features import site_histograms, site_means, site_sizes
+from spinseg.image.kernels import pixels as kernels
 from spinseg.image.layout import Floats, Ints
 from spinseg.image.picture import Picture
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinseg.image import kernels
 from spinseg.image.boundary.network import BoundaryNetwork
 from spinseg.image.features import k_means, nearest_center
+from spinseg.image.kernels import pixels as kernels
 from spinseg.image.picture import Picture
 
 Maps = NDArray[np.float32]  # (n_maps, height, width)

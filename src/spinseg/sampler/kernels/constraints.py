@@ -5,33 +5,66 @@ one marker lie in one cluster, those of different markers in different clusters.
 if it has a marker, and the marker's number. They add up like all others. Without markers there are none.
 """
 
-import numpy as np
+import cython
 
-from spinseg._compiled import internal
+from spinseg.sampler.kernels.state import Index, Real, State, Target
 
-
-@internal
-def n_marked(total):
-    """How many of the sites with these summed statistics have a marker."""
-    return total[total.size - 2]
+Label = cython.fused_type(cython.int, cython.uint)
 
 
-@internal
-def marker_in(total):
-    """The marker of sites with these summed statistics, which have one at most; 0 if none."""
-    n = n_marked(total)
-    return np.int64(total[total.size - 1] / n + 0.5) if n > 0.0 else np.int64(0)
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def n_marked(total: cython.double[:, ::1], row: Index) -> Real:
+    """How many of the sites with these summed statistics, a row of `total`, have a marker."""
+    return total[row, total.shape[1] - 2]
 
 
-@internal
-def holds_part(target, total):
-    """Whether sites with these summed statistics have some of the sites of a marker, and not all."""
-    n = n_marked(total)
-    return n > 0.0 and n < target.marker_size[marker_in(total)]
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def n_pooled(state: State) -> Real:
+    """How many of the pooled sites have a marker."""
+    return state.pool_total[state.pool_total.shape[0] - 2]
 
 
-@internal
-def set_root(place, i):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def marker_of(n: Real, numbers: Real) -> Index:
+    """The marker of sites of which n have one, and the same, with this sum of its numbers; 0 if none."""
+    return cython.cast(cython.longlong, numbers / n + 0.5) if n > 0.0 else 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def marker_in(total: cython.double[:, ::1], row: Index) -> Index:
+    """The marker of sites with these summed statistics, a row of `total`, which have one at most; 0 if none."""
+    return marker_of(n_marked(total, row), total[row, total.shape[1] - 1])
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def pooled_marker(state: State) -> Index:
+    """The marker of the pooled sites, which have one at most; 0 if none."""
+    return marker_of(n_pooled(state), state.pool_total[state.pool_total.shape[0] - 1])
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def holds_part(target: Target, state: State) -> cython.bint:
+    """Whether the pooled sites have some of the sites of a marker, and not all."""
+    n = n_pooled(state)
+    return n > 0.0 and n < target.marker_size[pooled_marker(state)]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def set_root(place: cython.uint[::1], i: Index) -> Index:
     """The first site of the set that a search has found site i in, halving the path to it."""
     while place[i] != i + 1:
         place[i] = place[place[i] - 1]
@@ -39,26 +72,43 @@ def set_root(place, i):
     return i
 
 
-@internal
-def leaves_connected(start, neighbor, label, own, spin, c, group, queue, place, pending):
-    """Whether the cluster of label `own` is connected, or empty, without the sites `group`, which have spin c.
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def leaves_connected(
+    start: cython.ulonglong[::1],
+    neighbor: cython.uint[::1],
+    label: Label[::1],
+    own: Index,
+    spin: Label[::1],
+    c: Index,
+    member: cython.uint[::1],
+    begin: Index,
+    end: Index,
+    queue: cython.uint[::1],
+    place: cython.uint[::1],
+    pending: cython.uint[::1],
+) -> cython.bint:
+    """Whether the cluster of label `own` is connected, or empty, without the sites member[begin:end], of spin c.
 
-    A search spreads from all neighbors of the group at once, inside what would be left, and joins sets of sites that
+    A search spreads from all their neighbors at once, inside what would be left, and joins sets of sites that
     meet. It ends when one set is left, or when one has nowhere to go: after a short way around, or the smallest piece
     that would be cut off. The last three arrays are scratch; `place` is zero before and after.
     """
     n_found, n_sets = 0, 0
-    for q in range(group.size):
-        for h in range(start[group[q]], start[group[q] + 1]):
+    for q in range(begin, end):
+        i = member[q]
+        for h in range(start[i], start[i + 1]):
             j = neighbor[h]
             if label[j] == own and spin[j] != c and place[j] == 0:
                 place[j], pending[j], queue[n_found] = j + 1, 1, j
                 n_found += 1
                 n_sets += 1
-    at, is_cut = 0, False
+    n_followed: Index = 0
+    is_cut: cython.bint = False
     while n_sets > 1 and not is_cut:
-        i = queue[at]
-        at += 1
+        i = queue[n_followed]
+        n_followed += 1
         for h in range(start[i], start[i + 1]):
             j = neighbor[h]
             if label[j] != own or spin[j] == c:
@@ -82,28 +132,23 @@ def leaves_connected(start, neighbor, label, own, spin, c, group, queue, place, 
     return not is_cut
 
 
-@internal
-def couplings_between(target, state, i, j):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def couplings_between(target: Target, state: State, i: Index, j: Index) -> Real:
     """The summed couplings between the clusters of sites i and j, by a search through that of i."""
-    start, neighbor, beta, label, queue, place = (
-        target.start,
-        target.neighbor,
-        target.beta,
-        state.label,
-        state.queue,
-        state.place,
-    )
-    own, other, between, n_found, at = label[i], label[j], 0.0, 1, 0
-    queue[0], place[i] = i, 1
-    while at < n_found:
-        u = queue[at]
-        at += 1
-        for h in range(start[u], start[u + 1]):
-            v = neighbor[h]
-            between += beta[h] * (label[v] == other)
-            if label[v] == own and place[v] == 0:
-                queue[n_found], place[v] = v, 1
+    own, other, n_found, n_followed = state.label[i], state.label[j], 1, 0
+    between: Real = 0.0
+    state.queue[0], state.place[i] = i, 1
+    while n_followed < n_found:
+        u = state.queue[n_followed]
+        n_followed += 1
+        for h in range(target.start[u], target.start[u + 1]):
+            v = target.neighbor[h]
+            between += target.beta[h] * (state.label[v] == other)
+            if state.label[v] == own and state.place[v] == 0:
+                state.queue[n_found], state.place[v] = v, 1
                 n_found += 1
     for q in range(n_found):
-        place[queue[q]] = 0
+        state.place[state.queue[q]] = 0
     return between

@@ -4,96 +4,125 @@ Where the prior leaves clusters no room to grow or to shrink, this is the only m
 drawn whatever the partition is, and the reverse move exchanges the same two, so that the proposal cancels.
 """
 
-import math
+import cython
+from cython.cimports.libc import math
 
-import numpy as np
-
-from spinseg._compiled import internal
 from spinseg.sampler.kernels.clusters import pool, update_slot
 from spinseg.sampler.kernels.constraints import leaves_connected, n_marked
 from spinseg.sampler.kernels.kinds import kind_of
 from spinseg.sampler.kernels.likelihood import bin_value, dense_log_marginal
 from spinseg.sampler.kernels.regrowth import draw_seeds
-from spinseg.sampler.kernels.state import LOG_POSTERIOR, NO_SPIN, has_kinds, is_connected
+from spinseg.sampler.kernels.state import (
+    LOG_POSTERIOR,
+    NO_SPIN,
+    Index,
+    Plan,
+    Random,
+    Real,
+    State,
+    Target,
+    has_kinds,
+    is_connected,
+)
 
 
-@internal
-def change_of_marginal(target, state, slot, leaving, entering):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def change_of_marginal(target: Target, state: State, slot: Index, leaving: Index, entering: Index) -> Real:
     """Change of the log marginal of a slot if one of its sites leaves and another one enters."""
-    tables = target.table, target.table_start, target.bin_prior
-    row, bins, bin_count, statistic = target.row, target.bin, target.bin_count, target.statistic
-    counts, value, pooled, total, joined = state.counts, state.value, state.pooled, state.total, state.joined
-    change = 0.0
-    for e in range(row[leaving], row[leaving + 1]):
-        pooled[bins[e]] -= bin_count[e]
-    for e in range(row[entering], row[entering + 1]):
-        pooled[bins[e]] += bin_count[e]
-    for site in (leaving, entering):
-        for e in range(row[site], row[site + 1]):
-            d = bins[e]
-            if pooled[d] != 0:  # a bin of both sites is met twice
-                change += bin_value(tables, d, counts[d, slot] + pooled[d]) - value[d, slot]
-                pooled[d] = 0
+    change: Real = 0.0
+    for e in range(target.row[leaving], target.row[leaving + 1]):
+        state.pooled[target.bin[e]] -= target.bin_count[e]
+    for e in range(target.row[entering], target.row[entering + 1]):
+        state.pooled[target.bin[e]] += target.bin_count[e]
+    for side in range(2):
+        site = leaving if side == 0 else entering
+        for e in range(target.row[site], target.row[site + 1]):
+            d = target.bin[e]
+            if state.pooled[d] != 0:  # a bin of both sites is met twice
+                change += bin_value(target, d, state.counts[d, slot] + state.pooled[d]) - state.value[d, slot]
+                state.pooled[d] = 0
     if target.block.shape[0] > 0:
-        for s in range(joined.size):
-            joined[s] = total[slot, s] - statistic[leaving, s] + statistic[entering, s]
-        change += dense_log_marginal(target, joined, state.work) - state.dense_value[slot]
+        for s in range(state.joined.shape[0]):
+            state.joined[s] = state.total[slot, s] - target.statistic[leaving, s] + target.statistic[entering, s]
+        change += dense_log_marginal(target, state) - state.dense_value[slot]
     return change
 
 
-@internal
-def change_of_couplings(target, label, i, j):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def change_of_couplings(target: Target, label: cython.uint[::1], i: Index, j: Index) -> Real:
     """Change of the couplings of site i if it takes the place of site j, which leaves."""
-    start, neighbor, beta = target.start, target.neighbor, target.beta
-    change = 0.0
-    for h in range(start[i], start[i + 1]):
-        if neighbor[h] != j:
-            change += beta[h] * (1.0 * (label[neighbor[h]] == label[j]) - 1.0 * (label[neighbor[h]] == label[i]))
+    change: Real = 0.0
+    for h in range(target.start[i], target.start[i + 1]):
+        if target.neighbor[h] != j:
+            other = label[target.neighbor[h]]
+            change += target.beta[h] * (1.0 * (other == label[j]) - 1.0 * (other == label[i]))
     return change
 
 
-@internal
-def may_replace(target, state, i, j, slot):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def may_replace(target: Target, state: State, i: Index, j: Index, slot: Index) -> cython.bint:
     """Whether site i leaves no other site of its marker behind, and meets no other marker in the slot of site j."""
-    if target.marker_size.size == 0 or n_marked(target.statistic[i]) == 0.0:
+    if target.marker_size.shape[0] == 0 or n_marked(target.statistic, i) == 0.0:
         return True
-    marker = np.int64(target.statistic[i, target.statistic.shape[1] - 1])
-    return target.marker_size[marker] == 1.0 and n_marked(state.total[slot]) == n_marked(target.statistic[j])
+    marker = cython.cast(cython.longlong, target.statistic[i, target.statistic.shape[1] - 1])
+    return target.marker_size[marker] == 1.0 and n_marked(state.total, slot) == n_marked(target.statistic, j)
 
 
-@internal
-def stay_connected(target, state, i, j):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def stay_connected(target: Target, state: State, i: Index, j: Index) -> cython.bint:
     """Whether both clusters are connected, now that sites i and j have exchanged their labels."""
-    start, neighbor, label, member = target.start, target.neighbor, state.label, state.member
-    queue, place, pending, spin = state.queue, state.place, state.pending, state.spin
-    for gone, entered in ((i, j), (j, i)):
-        own = label[entered]
-        touches = state.size[state.slot_of[own]] == 1  # or it needs a neighbor there
-        for h in range(start[entered], start[entered + 1]):
-            touches |= label[neighbor[h]] == own
+    for side in range(2):
+        gone, entered = (i, j) if side == 0 else (j, i)
+        own = state.label[entered]
+        touches: cython.bint = state.size[state.slot_of[own]] == 1  # or it needs a neighbor there
+        for h in range(target.start[entered], target.start[entered + 1]):
+            touches |= state.label[target.neighbor[h]] == own
         if not touches:
             return False
-        member[0], member[1] = gone, entered
-        if not leaves_connected(start, neighbor, label, own, spin, NO_SPIN, member[:2], queue, place, pending):
+        state.member[0], state.member[1] = gone, entered
+        if not leaves_connected(
+            target.start,
+            target.neighbor,
+            state.label,
+            own,
+            state.spin,
+            NO_SPIN,
+            state.member,
+            0,
+            2,
+            state.queue,
+            state.place,
+            state.pending,
+        ):
             return False
     return True
 
 
-@internal
-def exchange(target, state, plan, rng):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def exchange(target: Target, state: State, plan: Plan, rng: Random) -> tuple[Index, cython.bint]:
     """Try to exchange two sites; returns 0, or -1 if they share a cluster, and whether it was accepted.
 
     They are any two or, where clusters must be connected, every other time two that are near each other.
     """
-    label, slot_of = state.label, state.slot_of
     log_u = math.log(1.0 - rng.random())
     if is_connected(target) and rng.random() < 0.5:
         i, _, j = draw_seeds(target, rng)
     else:
-        i, j = int(rng.random() * label.size), int(rng.random() * label.size)
-    if label[i] == label[j]:
+        i, j = rng.below(state.label.shape[0]), rng.below(state.label.shape[0])
+    if state.label[i] == state.label[j]:
         return -1, False
-    a, b = np.int64(slot_of[label[i]]), np.int64(slot_of[label[j]])
+    a: Index = state.slot_of[state.label[i]]
+    b: Index = state.slot_of[state.label[j]]
     if not (may_replace(target, state, i, j, b) and may_replace(target, state, j, i, a)):
         return 0, False
     if has_kinds(target):
@@ -103,16 +132,17 @@ def exchange(target, state, plan, rng):
             change += change_of_marginal(target, state.nested, kind_b, j, i)
     else:
         change = change_of_marginal(target, state, a, i, j) + change_of_marginal(target, state, b, j, i)
-    change += change_of_couplings(target, label, i, j) + change_of_couplings(target, label, j, i)
+    change += change_of_couplings(target, state.label, i, j) + change_of_couplings(target, state.label, j, i)
     if log_u >= plan.inv_temperature * change:
         return 0, False
-    label[i], label[j] = label[j], label[i]
+    state.label[i], state.label[j] = state.label[j], state.label[i]
     if is_connected(target) and not stay_connected(target, state, i, j):
-        label[i], label[j] = label[j], label[i]
+        state.label[i], state.label[j] = state.label[j], state.label[i]
         return 0, False
-    for site, old, new in ((i, a, b), (j, b, a)):
-        state.member[0] = site
-        n_bins = pool(target, state, state.member[:1])
+    for side in range(2):
+        old, new = (a, b) if side == 0 else (b, a)
+        state.member[0] = i if side == 0 else j
+        n_bins = pool(target, state, 0, 1)
         update_slot(target, state, old, 1, n_bins, -1)
         update_slot(target, state, new, 1, n_bins, 1)
         if has_kinds(target) and kind_of(state, a) != kind_of(state, b):

@@ -6,25 +6,31 @@ To add a move, write its file, and here an entry of MOVES, its number and its br
 from collections.abc import Callable
 from typing import NamedTuple
 
+import cython
 import numpy as np
 
-from spinseg._compiled import internal, jit
 from spinseg.sampler.kernels.exchange import exchange
 from spinseg.sampler.kernels.kinds import change_kind, kinds_are_full, split_or_merge_kinds, sum_kinds
 from spinseg.sampler.kernels.reallocation import regroup, split_or_merge
+from spinseg.sampler.kernels.records import record_iteration
 from spinseg.sampler.kernels.regrowth import regrow
 from spinseg.sampler.kernels.spin_clusters import begin_sweep
 from spinseg.sampler.kernels.state import (
     ACCEPTED,
     DONE,
     FULL,
-    LOG_POSTERIOR,
     N_CLUSTERS,
     N_SPIN_CLUSTERS,
     NEXT_INDEX,
     PROPOSED,
     STOP,
     STOPPED,
+    Index,
+    Plan,
+    Random,
+    Record,
+    State,
+    Target,
     has_kinds,
     is_connected,
 )
@@ -71,8 +77,10 @@ MOVES = {
 SPLIT_OR_MERGE, REGROUP, REGROW, EXCHANGE, CHANGE_KIND, SPLIT_OR_MERGE_KINDS = range(len(MOVES))
 
 
-@internal
-def attempt_connected(move, target, state, plan, rng):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def attempt_connected(move: Index, target: Target, state: State, plan: Plan, rng: Random) -> tuple[Index, cython.bint]:
     """As `attempt`, for the moves of connected clusters."""
     if move == REGROW:
         return regrow(target, state, plan, rng)
@@ -84,8 +92,10 @@ def attempt_connected(move, target, state, plan, rng):
     return -1, False
 
 
-@internal
-def attempt(move, target, state, plan, rng):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def attempt(move: Index, target: Target, state: State, plan: Plan, rng: Random) -> tuple[Index, cython.bint]:
     """Attempt a move once; returns the number of its proposal, or -1 if there was none, and whether it was accepted.
 
     `spin` is zero before the first attempt of an iteration at each move.
@@ -103,9 +113,10 @@ def attempt(move, target, state, plan, rng):
 
 # All proposals, the rows of Record.move_counts, and ROW[move, number of the proposal].
 PROPOSALS = tuple(dict.fromkeys(name for move in MOVES.values() for name in move.proposals))
-ROW = np.full((len(MOVES), len(PROPOSALS)), -1)
+ROW = cython.declare(cython.longlong[:, ::1], np.full((len(MOVES), len(PROPOSALS)), -1))
 for place, made in enumerate(MOVES.values()):
-    ROW[place, : len(made.proposals)] = [PROPOSALS.index(name) for name in made.proposals]
+    for number, name in enumerate(made.proposals):
+        ROW[place, number] = PROPOSALS.index(name)
 
 
 def attempts_for(purpose: str, n_sites: int, *, connected: bool, limited: bool, kinds: bool) -> np.ndarray:
@@ -127,22 +138,23 @@ def attempts_at(**numbers: int) -> np.ndarray:
     return np.array([numbers.get(name, 0) for name in MOVES])
 
 
-@internal
-def make_moves(target, state, move_counts, plan, rng):
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def make_moves(target: Target, state: State, move_counts: cython.longlong[:, ::1], plan: Plan, rng: Random) -> Index:
     """Make the attempts that are left of this iteration; DONE, FULL or STOPPED."""
-    counters, left, spin = state.counters, state.attempts_left, state.spin
-    for move in range(left.size):
-        if left[move] > 0:
-            for i in range(spin.size):
-                spin[i] = 0
-        while left[move] > 0:
-            if counters[N_CLUSTERS] + ROOM >= state.size.size:
+    for move in range(state.attempts_left.shape[0]):
+        if state.attempts_left[move] > 0:
+            for i in range(state.spin.shape[0]):
+                state.spin[i] = 0
+        while state.attempts_left[move] > 0:
+            if state.counters[N_CLUSTERS] + ROOM >= state.size.shape[0]:
                 return FULL
-            if has_kinds(target) and kinds_are_full(state, state.size.size):
+            if has_kinds(target) and kinds_are_full(state, state.size.shape[0]):
                 return FULL
-            if counters[STOP] != 0:
+            if state.counters[STOP] != 0:
                 return STOPPED
-            left[move] -= 1
+            state.attempts_left[move] -= 1
             kind, accepted = attempt(move, target, state, plan, rng)
             if kind >= 0:
                 move_counts[ROW[move, kind], PROPOSED] += 1
@@ -150,68 +162,30 @@ def make_moves(target, state, move_counts, plan, rng):
     return DONE
 
 
-@internal
-def renumber(label, rank, out):
-    """Write `label` to `out`, numbered 0..k-1 by first appearance."""
-    for r in range(rank.size):
-        rank[r] = -1
-    k = 0
-    for i in range(label.size):
-        if rank[label[i]] < 0:
-            rank[label[i]] = k
-            k += 1
-        out[i] = rank[label[i]]
-
-
-@internal
-def renumber_kinds(state, out):
-    """Write the kind of the cluster of each site to `out`, numbered 0.. by first appearance."""
-    kinds, k = state.nested, 0
-    for r in range(kinds.rank.size):
-        kinds.rank[r] = -1
-    for i in range(state.label.size):
-        kind = kinds.label[state.label[i]]
-        if kinds.rank[kind] < 0:
-            kinds.rank[kind] = k
-            k += 1
-        out[i] = kinds.rank[kind]
-
-
-@internal
-def record_iteration(state, record, plan, t):
-    """Record the traces of sweep t, its draw if it is one to keep, and its partition if it is the best so far."""
-    record.log_posterior[t] = state.scalars[LOG_POSTERIOR]
-    record.n_clusters[t] = state.counters[N_CLUSTERS]
-    after = t + 1 - plan.burn_in
-    if after > 0 and after % plan.thin == 0:
-        renumber(state.label, state.rank, record.draw[after // plan.thin - 1])
-        if record.best_kind.size > 0:
-            renumber_kinds(state, record.kind[after // plan.thin - 1])
-    if state.scalars[LOG_POSTERIOR] > record.best_log_posterior[0]:
-        record.best_log_posterior[0] = state.scalars[LOG_POSTERIOR]
-        renumber(state.label, state.rank, record.best)
-        if record.best_kind.size > 0:
-            renumber_kinds(state, record.best_kind)
-
-
-@internal
-def begin_iteration(target, state, record, plan, rng):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def begin_iteration(target: Target, state: State, record: Record, plan: Plan, rng: Random) -> cython.void:
     """Begin an iteration, unless the last one was interrupted."""
     left = state.counters[N_SPIN_CLUSTERS] - state.counters[NEXT_INDEX]
-    for move in range(state.attempts_left.size):
+    for move in range(state.attempts_left.shape[0]):
         left += state.attempts_left[move]
     if left == 0:
         if has_kinds(target):
             sum_kinds(target, state)
         begin_sweep(target, state, plan, rng)
-        for i in range(state.spin.size):
+        for i in range(state.spin.shape[0]):
             record.spin[i] = state.spin[i]
-        for move in range(state.attempts_left.size):
+        for move in range(state.attempts_left.shape[0]):
             state.attempts_left[move] = plan.attempts[move]
 
 
-@jit
-def run_iterations(target, state, record, plan, done, until, rng):
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def iterate(
+    target: Target, state: State, record: Record, plan: Plan, done: Index, until: Index, rng: Random
+) -> tuple[Index, Index]:
     """Do iterations done..until-1, the first perhaps interrupted before; returns the status, and how many are done."""
     for t in range(done, until):
         begin_iteration(target, state, record, plan, rng)
@@ -222,3 +196,11 @@ def run_iterations(target, state, record, plan, done, until, rng):
             return status, t
         record_iteration(state, record, plan, t)
     return DONE, until
+
+
+def run_iterations(target: Target, state: State, record: Record, plan: Plan, done: Index, until: Index, generator):
+    """As `iterate`, without the interpreter lock."""
+    rng = Random(generator)
+    with cython.nogil:
+        status, done = iterate(target, state, record, plan, done, until, rng)
+    return status, done
