@@ -1,6 +1,9 @@
 """Networks that see boundaries: what the runtime computes, windows and sizes, and files that are no such network."""
 
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +69,14 @@ def test_a_file_that_changed_is_loaded_again(tmp_path):
         ],
     )
     assert BoundaryNetwork.of_file(path).log_odds(image).max() == 0
+
+
+def test_the_runtime_reports_nothing_to_its_makers(tmp_path):
+    """Its telemetry, which is off where CI is set, leaves a file among the temporary ones."""
+    env = {name: value for name, value in os.environ.items() if name not in ("CI", "ORT_DISABLE_TELEMETRY")}
+    code = "from spinseg.image.boundary.network import BoundaryNetwork as N; N.fitted().session"
+    run = subprocess.run([sys.executable, "-c", code], env=env | {"TMPDIR": str(tmp_path)}, capture_output=True)
+    assert run.returncode == 0 and not list(tmp_path.iterdir())
 
 
 def unknown_operator(path):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,8 +74,7 @@ class BoundaryNetwork:
     @cached_property
     def session(self) -> InferenceSession:
         """The network as the runtime has loaded it; what is no such network is refused."""
-        import onnxruntime
-
+        onnxruntime = _runtime()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self.n_threads, 1
         options.log_severity_level = 4  # what is wrong is raised
@@ -105,9 +104,7 @@ class BoundaryNetwork:
 
     def run(self, maps: Maps, names: list[str]) -> list[Maps]:
         """Return outputs by name for an image, (3, height, width), whose sides are multiples of CELL."""
-        import onnxruntime
-
-        session, options = self.session, onnxruntime.RunOptions()
+        session, options = self.session, _runtime().RunOptions()
         options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")  # else it keeps what it took
         try:
             found = session.run(names, {INPUT: np.ascontiguousarray(maps[None], np.float32)}, options)
@@ -160,6 +157,15 @@ class BoundaryNetwork:
         names = [each.name for each in self.session.get_outputs() if each.name != OUTPUT]
         layers = [x.reshape(len(x), -1) for x in self.run(_continued(rgb)[0], names)]
         return np.concatenate([f(x, axis=1) for x in layers for f in (np.mean, np.std)])
+
+
+def _runtime() -> Any:
+    """Return ONNX Runtime. Its telemetry, which is on by default, is off: nothing that is loaded is reported."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read when it is imported first
+    import onnxruntime
+
+    onnxruntime.disable_telemetry_events()  # in case somebody else has imported it
+    return onnxruntime
 
 
 @lru_cache(maxsize=4)
