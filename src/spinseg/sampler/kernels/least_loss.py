@@ -11,6 +11,7 @@ different seeds do not merge. Nothing is tried again that did not gain, while th
 """
 
 import cython
+import numpy as np
 
 from spinseg.sampler.kernels.constraints import leaves_connected
 from spinseg.sampler.kernels.state import INF, Fields, Index, Real
@@ -32,6 +33,7 @@ class Search(Fields):
     size: cython.int[::1]  # (capacity,); sites in each slot
     cell: cython.uint[:, :]  # (R, capacity); sites that a cluster of a draw shares with a slot
     value: cython.double[:, :]  # (R, capacity); weight times cell_gain at `cell`
+    rows: cython.double[:, ::1]  # `value` where its rows lie together, as without a graph; else empty
     score: cython.double[::1]  # (capacity,); scratch
     member: cython.longlong[::1]  # (n,); scratch
     shared: cython.longlong[::1]  # (R,); scratch
@@ -50,7 +52,9 @@ class Search(Fields):
     moved: cython.longlong[::1]  # (n,)
 
     def __init__(self, **arrays):
-        self.values = arrays
+        rows = arrays["value"] if arrays["value"].flags.c_contiguous else np.empty((0, 0))
+        self.values = arrays | {"rows": rows}
+        self.rows = rows
         self.first, self.row, self.weight = arrays["first"], arrays["row"], arrays["weight"]
         self.size_cost, self.cell_gain = arrays["size_cost"], arrays["cell_gain"]
         self.size_total, self.cell_total = arrays["size_total"], arrays["cell_total"]
@@ -110,7 +114,7 @@ def best_slot(search: Search, i: Index, min_gain: Real) -> Index:
     for h in range(search.first[i], search.first[i + 1]):
         r = search.row[h]
         for k in range(top):
-            search.score[k] -= search.value[r, k]
+            search.score[k] -= search.rows[r, k]
         if own >= 0:  # the loss in its own slot is that without the site
             search.score[own] += search.value[r, own] - search.weight[r] * search.cell_gain[search.cell[r, own] - 1]
     best: Index = max(own, 0)
