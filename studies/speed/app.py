@@ -40,7 +40,7 @@ def server() -> Iterator[tuple[int, int]]:
         assert process.stdout is not None
         port = int(process.stdout.readline().split("127.0.0.1:")[1].split("/")[0])
         client = Client(port)
-        while client.frame()["state"] == "compiling":
+        while client.frame()["state"] == "building":
             time.sleep(0.2)
         client.leave()
         try:

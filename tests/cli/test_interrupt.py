@@ -25,10 +25,10 @@ import os, sys
 from spinseg.sampler import workers
 progress_of, reported = workers._progress, []
 
-def progress(runners, sweeps, seconds):
+def progress(runners, sweeps):
     if min(runner.done for runner in runners) and sweeps > 1000 and not reported:
         reported.append(print(f"sampling {os.getpid()}", file=sys.stderr, flush=True))
-    return progress_of(runners, sweeps, seconds)
+    return progress_of(runners, sweeps)
 
 workers._progress = progress
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def site_means(values: ArrayLike, sites: ArrayLike) -> NDArray[np.float64]:
     array, n_sites = checked_sites(sites)
     table = pixel_table("values", values, array.shape)
     totals, sizes = np.zeros((n_sites, table.shape[1])), np.zeros(n_sites, np.int64)
-    add_to_sites(np.ascontiguousarray(table), array.ravel(), totals, sizes)
+    add_to_sites(np.require(table, None, ("C", "W")), np.require(array.ravel(), None, "W"), totals, sizes)
     return totals / np.maximum(sizes, 1)[:, None]
 
 
@@ -184,8 +184,8 @@ def k_means(points: NDArray[np.float32], n_words: int, rng: np.random.Generator)
 def nearest_center(points: NDArray[np.float32], centers: NDArray[np.float32]) -> NDArray[np.int32]:
     """Return the index of the center c nearest to each point p, the first of these: argmin |c|^2 / 2 - c.p."""
     half_norms, found = np.square(centers).sum(axis=1) / 2, np.empty(len(points), np.int32)
-    points = np.ascontiguousarray(points, np.float32)
-    find_nearest(points, np.ascontiguousarray(centers.T), half_norms, np.empty_like(half_norms), found)
+    points, columns = (np.require(part, np.float32, ("C", "W")) for part in (points, centers.T))
+    find_nearest(points, columns, half_norms, np.empty_like(half_norms), found)
     return found
 
 

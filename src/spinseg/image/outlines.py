@@ -141,7 +141,8 @@ def shorten_outlines(sites: Ints, weight: NDArray[np.floating[Any]], pairs: Site
     waiting[0, : first.size] = first
     is_waiting, scratch = np.zeros(moved.size, bool), (np.zeros(MAX_SITES_AROUND, np.int64), np.zeros(MAX_SITES_AROUND))
     is_waiting[first] = True
-    weight, table = np.ascontiguousarray(weight, dtype=np.float32), pairs._replace(n_contacts=contacts)
+    weight, table = np.require(weight, np.float32, ("C", "W")), pairs._replace(n_contacts=contacts)
+    is_free = np.require(is_free, bool, ("C", "W"))
     shorten(moved, weight, is_free, table, window_around(RADIUS), waiting, is_waiting, first.size, N_PASSES, *scratch)
     return moved
 
@@ -159,7 +160,7 @@ def refine_classes(sites: Ints, class_of: Ints, words: NDArray[np.integer], n_wo
     offsets = np.concatenate([strides, -strides])
     log_frequency = word_log_frequencies(sites, class_of, words, n_words)
     how = (
-        np.ascontiguousarray(class_of, np.int32),
+        np.require(class_of, np.int32, ("C", "W")),
         offsets,
         log_frequency,
         OUTLINE_COUPLING[sites.ndim],

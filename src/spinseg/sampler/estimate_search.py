@@ -285,7 +285,7 @@ def _start(tables: Search, labels: NDArray[np.int32] | None) -> float:
     kernels.remove_sites(tables)
     for table, of_none in ((tables.clock, 0), (tables.changed, 0), (tables.merged, -1), (tables.moved, -1)):
         table[:] = of_none
-    return 0.0 if labels is None else kernels.add_sites(tables, labels)
+    return 0.0 if labels is None else kernels.add_sites(tables, np.require(labels, np.int32, ("C", "W")))
 
 
 def _make_tables(

@@ -149,7 +149,7 @@ def filter_separable(maps: Maps, across: NDArray[np.float32], down: NDArray[np.f
 
     SciPy's correlate1d takes ten times as long: it works in double precision, one pixel at a time.
     """
-    maps = np.ascontiguousarray(maps, np.float32)
+    maps = np.require(maps, np.float32, ("C", "W"))
     _, height, width = maps.shape
     columns = np.pad(np.arange(width), across.size // 2, mode="symmetric")
     rows = np.pad(np.arange(height), down.size // 2, mode="symmetric")
@@ -193,7 +193,7 @@ def halve(maps: Maps) -> Maps:
     """Return the means of blocks of 2 x 2 pixels; an odd last row or column is repeated."""
     n_maps, height, width = maps.shape
     out = np.empty((n_maps, (height + 1) // 2, (width + 1) // 2), np.float32)
-    kernels.halve_maps(np.ascontiguousarray(maps, np.float32), out)
+    kernels.halve_maps(np.require(maps, np.float32, ("C", "W")), out)
     return out
 
 

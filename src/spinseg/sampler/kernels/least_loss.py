@@ -14,7 +14,7 @@ import cython
 import numpy as np
 
 from spinseg.sampler.kernels.constraints import leaves_connected
-from spinseg.sampler.kernels.state import INF, Fields, Index, Real
+from spinseg.sampler.kernels.state import INF, Fields, Index, Real, writable
 
 
 @cython.final
@@ -52,6 +52,7 @@ class Search(Fields):
     moved: cython.longlong[::1]  # (n,)
 
     def __init__(self, **arrays):
+        arrays = writable(arrays)
         rows = arrays["value"] if arrays["value"].flags.c_contiguous else np.empty((0, 0))
         self.values = arrays | {"rows": rows}
         self.rows = rows

@@ -68,6 +68,11 @@ class Fields:
         return type(self)(**(self.values | changed))
 
 
+def writable(arrays):
+    """Return the arrays by name, with copies of those that cannot be written to: compiled kernels take no others."""
+    return {name: array if array.flags.writeable else array.copy() for name, array in arrays.items()}
+
+
 def _with_fields(kind, values):
     """Return copied fields as an instance."""
     return kind(**values)
@@ -114,6 +119,7 @@ class Target(Fields):
     log_g: object  # knows log g of sizes where no table does (`exchangeable.py`), or None
 
     def __init__(self, log_g=None, **arrays):
+        arrays = writable(arrays)
         self.values = arrays | {"log_g": log_g}
         self.log_g = log_g
         self.start, self.upper, self.neighbor = arrays["start"], arrays["upper"], arrays["neighbor"]
